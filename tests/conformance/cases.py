@@ -34,6 +34,7 @@ CASES = [
     Case("fedreuse_async", {"buffer": 2, "max_age": 4}),
     Case("fedreuse_async", {"buffer": 1}, uplink=FEEDBACK, downlink={"name": "broadcast", "codec": TOP_K}),
     Case("buffered", {"buffer": 2, "prox": 0.2, "step": {"name": "adam", "lr": 0.05}}, uplink=FEEDBACK),
+    Case("buffered", {"buffer": 2, "weighting": "ratio", "step": {"name": "annealed", "rounds": 3}}),
     Case("fedavg"),
     Case("fedavg", uplink=TOP_K),
     Case("fedavg", uplink="nonzero"),

@@ -50,6 +50,18 @@ def test_a_round_by_hand() -> None:
     assert [(event.client, event.outcome, event.age) for event in events.clients] == [(1, "fresh", 1), (0, "fresh", 3)]
 
 
+def test_weights_by_examples_do_not_shorten_the_step() -> None:
+    server, _ = Buffered(buffer=2, staleness=1.0, weighting="ratio").halves("dense")
+    cohort = Cohort(5, (0, 2, 3), 1, population=FOUR, busy={0: 2, 1: 4})
+    conversation = server.round(start(server, FOUR, 10.0), cohort)
+    next(conversation)
+    conversation.send({1: told(6.0)})
+    with pytest.raises(StopIteration) as finished:
+        conversation.send({0: told(8.0)})
+    # client 1 has 30 examples and age 1, client 0 has 10 and age 3: weights 15 and 2.5, so (15 * 6 + 2.5 * 8) / 17.5
+    np.testing.assert_allclose(weight(server, finished.value.value[0]), 10 + 110 / 17.5, rtol=1e-6)
+
+
 def test_a_lost_reply_frees_a_place_and_does_not_count() -> None:
     server, _ = Buffered(buffer=1).halves("dense")
     conversation = server.round(start(server, FOUR), Cohort(1, (0, 1), 1, population=FOUR))
@@ -109,6 +121,14 @@ def test_with_equal_devices_and_a_full_buffer_it_is_a_mean_of_equal_weights() ->
         updates = [federation.trainer(c, t + 1).train(before).model.weights.values for c in range(5)]
         mean = np.mean([after - before.weights.values for after in updates], axis=0)
         np.testing.assert_allclose(session.models[t + 1].weights.values, before.weights.values + mean, atol=1e-12)
+
+
+def test_with_equal_devices_and_weights_by_examples_it_is_fedavg() -> None:
+    federation = QuadraticFederation.draw(5, NOISY, seed=2)
+    setting = Setting(cohort=5, clock=Clock(Profile(1e6, 1e6).fleet(5, 0)))
+    session = federation.play(build("buffered", buffer=5, weighting="ratio"), 4, setting)
+    fedavg = federation.play(build("fedavg"), 4, Setting(cohort=5))
+    np.testing.assert_allclose(session.model.weights.values, fedavg.model.weights.values, rtol=1e-12)
 
 
 @pytest.mark.slow

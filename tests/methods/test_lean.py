@@ -30,7 +30,9 @@ from fedreuse.engine.faults import RandomFaults
 from fedreuse.engine.state.records import ClientRecord
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import Averaging
+from fedreuse.methods.buffered import Buffered
 from fedreuse.methods.lean import Lean
+from fedreuse.methods.server_steps.annealed import AnnealedStep
 from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.momentum import MomentumStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
@@ -471,6 +473,19 @@ def test_without_a_barrier_the_budget_holds(tmp_path: Path) -> None:
     assert sum(row.total_bytes for row in rows) <= 0.5 * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
     assert max(event.age or 0 for event in directory.events()) >= 2  # differences to versions of several ages
     assert tiny(method={"name": "lean", "buffer": None}).run_id == tiny(method="lean").run_id
+
+
+def test_without_a_barrier_the_step_follows_from_clients_at_work_and_rounds() -> None:
+    def found(budget: float, cohort: int, **keys: Any) -> Any:
+        return Lean(budget, buffer=5, **keys).resolve(Scope(SCOPE.schema, 50, cohort, 60)).method
+
+    # 20 clients at work are four steps of 5 replies ahead of each other: half a step each
+    annealed = AnnealedStep(60, 0.5, 0.05, 0.2)
+    assert found(0.1, 20) == Buffered(5, 1.0, step=MovingAverageStep(0.7, annealed), weighting="ratio")
+    assert found(0.1, 20, moving_average=0.0).step == annealed
+    assert found(0.1, 20, momentum=0.5).step.inner.inner == MomentumStep(1.0, 0.5)
+    assert found(0.1, 8).step.inner.first == 1.0  # fewer than two steps: whole ones
+    assert found(1.0, 20) == Buffered(5, 1.0, weighting="ratio")  # nothing is lost on the way: no schedule, no average
 
 
 def test_a_buffer_of_shared_broadcasts_is_refused() -> None:

@@ -4,6 +4,9 @@ x_i   = update of client i, trained from w_(t - tau_i); tau_i is its age in step
 D_t   = aggregate(s(tau_i) x_i, i in the buffer)   s(tau) = (1 + tau)^-a; by default the mean over K replies
 w_t+1 = w_t + step(D_t)
 
+With `weighting: ratio` reply i has the weight n_i s(tau_i) / (sum of n_j s(tau_j) over the buffer): larger clients
+count more, as in FedAvg, and an old update counts less than a fresh one, but the step is not shortened.
+
 A round is one step of the server. As many clients work at the same time as a cohort has; when one replies, the next
 idle client of the round's cohort is asked, in a random order. No client is asked twice in one round.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fedreuse.core.errors import require
 from fedreuse.core.message import LOST, Event, Events, Message
@@ -113,6 +116,8 @@ class Buffered(MethodConfig):
         prox: Strength of the proximal term, which pulls every local step towards the received model; at least 0.
         aggregate: Aggregator that turns the replies of a step into one direction.
         step: Server optimizer that moves the model along it.
+        weighting: `equal`: every reply counts 1 / K, times its discount, as in FedBuff. `ratio`: replies count by their
+            clients' examples and discounts, divided by their sum, so that old replies do not shorten the step.
 
     Example: `method: {name: buffered, buffer: 5, step: {name: adam, lr: 0.01}}`.
     """
@@ -122,6 +127,7 @@ class Buffered(MethodConfig):
     prox: float = 0.0
     aggregate: Aggregator = part(aggregators, "mean")
     step: ServerStep = part(server_steps, "sgd")
+    weighting: Literal["equal", "ratio"] = "equal"
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -137,7 +143,8 @@ class Buffered(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[BufferedServer, TrainingClient]:
         """Return both halves; every update in the buffer is fresh, so both buffer policies are the same arithmetic."""
         del buffers
-        return BufferedServer(self.buffer, self.staleness, self.step, self.aggregate), TrainingClient(self.prox)
+        server = BufferedServer(self.buffer, self.staleness, self.step, self.aggregate, self.weighting)
+        return server, TrainingClient(self.prox)
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,7 @@ class BufferedServer(AsynchronousServer[AveragingState]):
     staleness: float = 0.5
     step: ServerStep = field(default_factory=SgdStep)
     aggregate: Aggregator = field(default_factory=Mean)
+    weighting: Literal["equal", "ratio"] = "equal"
 
     def init(self, model: Model, population: Population) -> AveragingState:
         """Return the state before the first round."""
@@ -158,7 +166,11 @@ class BufferedServer(AsynchronousServer[AveragingState]):
         self, state: AveragingState, arrived: Mapping[int, Arrival], cohort: Cohort
     ) -> tuple[AveragingState, Mapping[str, int], dict[int, str]]:
         """Aggregate the buffer and step."""
-        made = self.aggregate.aggregate(contributions_of(arrived, self.staleness), cohort, state.model.schema)
+        if self.weighting == "equal":
+            contributions = contributions_of(arrived, self.staleness)
+        else:
+            contributions = _contributions_by_examples(arrived, self.staleness, cohort.population)
+        made = self.aggregate.aggregate(contributions, cohort, state.model.schema)
         model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
         return AveragingState(model, step), {"kept variances": num_kept}, dict(made.verdicts)
 
@@ -169,6 +181,19 @@ def contributions_of(arrived: Mapping[int, Arrival], staleness: float) -> dict[i
     return {
         client: Contribution(one.update, share, (1 + one.age) ** -staleness, share, one.age)
         for client, one in sorted(arrived.items())
+    }
+
+
+def _contributions_by_examples(
+    arrived: Mapping[int, Arrival], staleness: float, population: Population
+) -> dict[int, Contribution]:
+    """Return updates weighted by examples and discounts, in sum 1; buffers and counters by examples alone."""
+    shares = population.ratio_weights(sorted(arrived))
+    discounted = {client: share * (1 + arrived[client].age) ** -staleness for client, share in shares.items()}
+    total = sum(discounted.values())
+    return {
+        client: Contribution(arrived[client].update, weight / total, 1.0, shares[client], arrived[client].age)
+        for client, weight in discounted.items()
     }
 
 

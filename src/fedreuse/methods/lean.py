@@ -21,7 +21,13 @@ M     = min(clients, cohort) + min(clients, 2 cohort) + ... + min(clients, (roun
 b     = (B - N u - F) / M                              a broadcast; F is the size of N requests without one
 
 With `buffer: K` the server is asynchronous (buffered.py), and N = rounds * K + cohort - 1: every reply but the last of
-a round is followed by a request. A difference is then one to the version that its client holds.
+a round is followed by a request. A difference is then one to the version that its client holds. Replies have the
+weights n_i / (1 + tau_i), divided by their sum, and the step is f_t D_t with
+
+f_t   = f = min(1, 2 K / cohort)                       in the first fifth of the rounds; then linearly down to f / 10
+
+The cohort is at work at the same time, so that cohort / K steps pass while a client answers: with f = 1 and a cohort of
+3 K the model oscillates around its limit, in dense FedBuff too, because replies answer a model from three steps before.
 
 With `by_line` the bytes of each direction are divided by the clients' bandwidths (line_budgets.py) instead of equally.
 
@@ -43,6 +49,7 @@ from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.methods.buffered import Buffered
 from fedreuse.methods.byte_plan import Allowances, BytePlan
+from fedreuse.methods.server_steps.annealed import AnnealedStep
 from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 
@@ -54,6 +61,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Lean"]
 
+_STALENESS, _STEPS_AHEAD, _LAST, _HELD = 1.0, 2.0, 0.1, 0.2
+"""Of an asynchronous server: exponent of the discount; longest sum of the steps that pass while a client answers; last
+step as a share of the first; share of the rounds before steps shorten."""
 _FEW = 2
 """Requests per client up to which differences to the initial model are as good as to what a client holds."""
 
@@ -76,8 +86,9 @@ class Lean(Alias):
             stores nothing, and every request is a difference to the initial model; for clients that are asked once or
             twice. `auto`: `per_client` up to 1,000 clients, else `none` for at most two requests per client, else
             `shared`.
-        buffer: Replies per step of an asynchronous server, at least 1 and at most `rounds.cohort`; updates are
-            discounted by their staleness as in `fedbuff`. None: every round waits for its cohort.
+        buffer: Replies per step of an asynchronous server, at least 1 and at most `rounds.cohort`. Replies count by
+            examples and freshness, and the step shortens towards the end of the run. None: every round waits for its
+            cohort.
         by_line: True: the messages of each client are as long as its line (`devices`) can carry in a time that is the
             same for all, so that slow lines do not hold up a round; the sum of bytes is the same. False: all clients
             send and receive equally much.
@@ -116,15 +127,26 @@ class Lean(Alias):
     @property
     def _fedavg(self) -> FedAvg | FedAvgM | Buffered:
         fedavg = FedAvgM(1.0, self.momentum) if self.momentum else FedAvg()
-        return fedavg if self.buffer is None else Buffered(self.buffer, step=fedavg.expand().step)
+        if self.buffer is None:
+            return fedavg
+        return Buffered(self.buffer, _STALENESS, step=fedavg.expand().step, weighting="ratio")
 
     def expand(self) -> Averaging | Buffered:
-        """Return averaging, or buffered averaging, without links, which depend on the federation."""
+        """Return averaging, or buffered averaging, without links and schedule, which depend on the federation."""
         fedavg = self._fedavg
         if isinstance(fedavg, Buffered):  # damping measures how clients follow round by round
             return replace(fedavg, step=self._averaged(fedavg.step))
         averaging = fedavg.expand()
         return replace(averaging, step=self._averaged(DampedStep(averaging.step)))
+
+    def _compressed(self, scope: Scope) -> Averaging | Buffered:
+        """Return the method for lossy links: its step follows from the number of rounds if it is asynchronous."""
+        fedavg = self._fedavg
+        if not isinstance(fedavg, Buffered):
+            return self.expand()
+        first = min(1.0, _STEPS_AHEAD * fedavg.buffer / scope.cohort)
+        annealed = AnnealedStep(scope.rounds, first, _LAST * first, _HELD, fedavg.step)
+        return replace(fedavg, step=self._averaged(annealed))
 
     def _averaged(self, step: ServerStep) -> ServerStep:
         return MovingAverageStep(self.moving_average, step) if self.moving_average else step
@@ -148,9 +170,10 @@ class Lean(Alias):
             allowed = plan.by_line(allowed)
         uplink, downlink = plan.uplink(allowed), plan.downlink(allowed)
         sizes = () if isinstance(allowed, Allowances) else tuple((one.request, one.reply) for one in allowed)
-        # Averaging and damping are for lossy links; without them the method must be exactly FedAvg.
+        # Averaging, damping and annealing are for lossy links; without them the method must be exactly FedAvg.
         because = self._because(scope) if downlink else ""
-        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink, sizes, because)
+        method = self._compressed(scope) if uplink or downlink else self._fedavg
+        return Resolved(method, uplink, downlink, sizes, because)
 
     def memory(self, scope: Scope) -> Literal["per_client", "shared", "none"]:
         """Return the memory at the server that a federation gets."""
