@@ -20,6 +20,8 @@ def test_the_counted_bytes_are_those_of_the_messages(tmp_path: Path) -> None:
     for way in ("down", "up"):
         crossed = sum(size for _, direction, size in grid.crossed if direction == way)
         assert strategy.traffic.total(way) == pytest.approx(crossed, rel=0.03)
+    assert strategy.traffic.added_by_flower() is None  # no requests cross in this process
+    assert not [line for line in strategy.traffic.lines() if "Flower" in line]
 
 
 def test_the_table_has_totals_and_shares() -> None:

@@ -109,7 +109,7 @@ class Compressed(Strategy):
             ConfigError: A budget that cannot be kept in this run, or arrays that cannot be sent.
             RunError: No node takes part.
         """
-        self.traffic = Traffic()
+        self.traffic = Traffic(is_on_wire=is_on_wire(grid))
         exchanges = self._exchanges(grid, num_rounds)
         ArrayLayout.of(initial_arrays).schema  # noqa: B018 - raises for arrays that cannot be sent
         self.recipe(ArrayLayout.of(initial_arrays), exchanges)

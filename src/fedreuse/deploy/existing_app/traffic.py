@@ -36,6 +36,7 @@ class Traffic:
         counts: Number of messages to nodes, and of those that were sent again.
         own: What Flower adds to the records that crossed.
         own_dense: What Flower adds to the same messages as they were written.
+        is_on_wire: Whether messages reach real nodes over HTTP; in a simulation Flower adds nothing.
     """
 
     sent: Counter[tuple[str, Way]] = field(default_factory=Counter)
@@ -43,6 +44,7 @@ class Traffic:
     counts: Counter[str] = field(default_factory=Counter)
     own: OwnTraffic = field(default_factory=OwnTraffic)
     own_dense: OwnTraffic = field(default_factory=OwnTraffic)
+    is_on_wire: bool = field(default_factory=speaks_http)
     _began: dict[int, float] = field(default_factory=dict)
     _busy: Counter[int] = field(default_factory=Counter)
 
@@ -60,9 +62,9 @@ class Traffic:
     def added_by_flower(self) -> dict[str, dict[str, int]] | None:
         """Return an estimate of the bytes that Flower adds, `sent` and `uncompressed`, and `waiting` as part of both.
 
-        None if nodes do not use HTTP.
+        None if nodes do not use HTTP, or are simulated.
         """
-        if not self._began or not speaks_http():
+        if not self._began or not self.is_on_wire:
             return None
         now = time.monotonic()
         seconds = {node: now - began for node, began in self._began.items()}
