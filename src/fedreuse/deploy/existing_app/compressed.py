@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -111,11 +112,11 @@ class Compressed(Strategy):
         """
         self.traffic = Traffic(is_on_wire=is_on_wire(grid))
         exchanges = self._exchanges(grid, num_rounds)
-        ArrayLayout.of(initial_arrays).schema  # noqa: B018 - raises for arrays that cannot be sent
-        self.recipe(ArrayLayout.of(initial_arrays), exchanges)
-        compressed = CompressedGrid(
-            grid, lambda layout: self.recipe(layout, exchanges), self.seed, self.traffic, self._folder
-        )
+        layout = ArrayLayout.of(initial_arrays)
+        layout.schema  # noqa: B018 - raises for arrays that cannot be sent
+        recipe = cache(lambda layout: self.recipe(layout, exchanges))  # its warnings are logged once
+        recipe(layout)
+        compressed = CompressedGrid(grid, recipe, self.seed, self.traffic, self._folder)
         arrays, done = compressed.resume(initial_arrays)
         try:
             rounds = max(1, num_rounds - done)
