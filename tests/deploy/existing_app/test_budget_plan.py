@@ -106,3 +106,15 @@ def test_a_budget_that_flower_alone_exceeds_is_named() -> None:
     assert plan._records("up") == pytest.approx(0.3 * 0.05)
     assert plan.expected_share("up") > 0.1
     assert "will cross instead of 5.0%" in (plan.overhead_hint() or "")
+
+
+@pytest.mark.parametrize(("budget", "rounds", "size"), [(0.05, 30, 330_000), (0.025, 100, 700_000)])
+def test_models_of_the_size_that_the_guide_names_keep_the_budget_on_real_nodes(
+    budget: float, rounds: int, size: int
+) -> None:
+    def share(size: int) -> float:
+        schema = ModelSchema(Schema(tuple(TensorSpec(name, (size // 16,)) for name in "abcd")))
+        return BudgetPlan(budget, schema, Exchanges(3, rounds, 3, 3, True, True)).expected_share("up")
+
+    assert share(size) == pytest.approx(budget)
+    assert share(size // 2) > 1.3 * budget
