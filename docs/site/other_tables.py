@@ -401,8 +401,8 @@ def apps(name: str) -> list[Table]:
         "Three nodes. MB: TCP payload of the whole run at a relay, with Flower's requests, polling, registration and "
         "the download of the app; ledger: what the strategy reports, with its estimate of Flower's part; memory: "
         "largest resident size of a process. Nodes are `fedreuse supernode` with a resident worker before and after, "
-        "unless the row says otherwise. One run each, on a busy machine of two cores: seconds say little, and waiting nodes poll. -: not "
-        "run; its bytes are those of 30 rounds, scaled, since every round of FedAvg sends the same."
+        "unless the row says otherwise. One run each, on a busy machine of two cores: seconds say little, and waiting "
+        "nodes poll. -: not run; its bytes are those of 30 rounds, scaled, since every round of FedAvg sends the same."
     )
     return [Table("Flower apps before and after", headers, lines, legend)]
 
