@@ -1,4 +1,4 @@
-"""An existing app with `Lean` on real nodes, with Flower's own programs: joins, leaves and deaths."""
+"""An existing app with `Lean` on real nodes, with Flower's own programs: joins, leaves, deaths and bad input."""
 
 from __future__ import annotations
 
@@ -129,3 +129,46 @@ def test_nodes_die_join_late_and_forget_and_the_server_app_dies(steps: Callable[
     evaluated = json.loads((folder / "result.json").read_text())["evaluated"]
     assert len(evaluated) == len(after) - 1
     assert not (folder / "run" / "run.json").exists()
+
+
+def test_bad_input_is_named_with_the_way_out(steps: Callable[[int], Steps]) -> None:
+    here = steps(3)
+    with here.federation as federation:
+        (here.home(0) / "no_mod").touch()
+        (here.home(1) / "old_version").touch()
+        first = here.launch("first", rounds=2)
+        here.wait("the end of the first run", (first / "result.json").exists)
+        for path in (here.home(0) / "no_mod", here.home(1) / "old_version"):
+            path.unlink()
+
+        (here.home(0) / "other_model").touch()
+        (here.home(1) / "hold-2").touch()
+        (here.home(2) / "hold-5").touch()  # the third of this run
+        second = here.launch("second", rounds=4, nodes=2)
+        here.kill_in_training(1, 2)
+        here.wait_for_hold(2, 5)
+        shutil.rmtree(here.home(1) / "store")
+        shutil.copytree(here.home(2) / "store", here.home(1) / "store")
+        federation.start_node(1)
+        here.wait("three nodes", lambda: len(here.ids()) == 3)
+        (here.home(2) / "hold-5").unlink()
+        here.wait("the end of the second run", (second / "result.json").exists)
+
+        third = here.launch("third", budget=0.0001)
+        here.wait("a refused budget", lambda: "budget" in log_of(third))
+    assert "is refused: " in log_of(first)
+    assert "is its client app made with ClientApp(mods=[compression_mod])?" in log_of(first)
+    assert "this client 0.0.1" in log_of(first)
+    assert "install the same version on both" in log_of(first)
+    assert rounds_of(first)[-1]["distance"] < rounds_of(first)[0]["distance"]  # by the third node alone
+    assert "its folder holds the state of client " in log_of(second)
+    assert "give every node one of its own" in log_of(second)
+    assert "but was given float32 (500, 200); return it with the same shape and dtype" in log_of(second)
+    assert "budget must be at least 0.0" in log_of(third)
+    assert "raise the budget or the number of rounds" in log_of(third)
+    assert rounds_of(third) == []
+
+
+def log_of(folder: Path) -> str:
+    path = folder / "log.txt"
+    return path.read_text() if path.exists() else ""
