@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from fedreuse.deploy.flower.private import (
     of_type,
     program_part,
     remade,
+    seconds_since_submission,
     serialized_bytes,
     set_identity,
     speaks_http,
@@ -135,3 +138,15 @@ def test_replies_must_have_the_weight() -> None:
 def test_the_identity_of_a_process() -> None:
     set_identity(1, 2, 3)
     assert task_id() == 3
+
+
+def test_the_age_of_a_run() -> None:
+    def age(pending_at: object) -> float:
+        grid: Any = SimpleNamespace(run=SimpleNamespace(pending_at=pending_at))
+        return seconds_since_submission(grid)
+
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    assert age(hour_ago.isoformat()) == pytest.approx(3600, abs=60)
+    assert age(hour_ago.replace(tzinfo=None).isoformat()) == pytest.approx(3600, abs=60)
+    assert age((hour_ago + timedelta(hours=2)).isoformat()) == 0  # the SuperLink's clock is ahead
+    assert [age(""), age(None)] == [0, 0]

@@ -22,7 +22,7 @@ from fedreuse.deploy.existing_app.budget_plan import BudgetPlan, Exchanges
 from fedreuse.deploy.existing_app.compressed_grid import CompressedGrid
 from fedreuse.deploy.existing_app.joined_evaluation import JoinedEvaluation, why_separate
 from fedreuse.deploy.existing_app.traffic import Traffic
-from fedreuse.deploy.flower.private import is_on_wire
+from fedreuse.deploy.flower.private import is_on_wire, seconds_since_submission
 from fedreuse.methods.aliases import FedAvg
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Compressed(Strategy):
             ConfigError: A budget that cannot be kept in this run, or arrays that cannot be sent.
             RunError: No node takes part.
         """
-        self.traffic = Traffic(is_on_wire=is_on_wire(grid))
+        self.traffic = Traffic(is_on_wire=is_on_wire(grid), waited=seconds_since_submission(grid))
         exchanges = self._exchanges(grid, num_rounds)
         layout = ArrayLayout.of(initial_arrays)
         layout.schema  # noqa: B018 - raises for arrays that cannot be sent

@@ -1,13 +1,15 @@
 """Undocumented parts of Flower, all of them; `tests/deploy/flower/test_private.py` names what a new version changed.
 
-Apps with compression need `remade`, `calling_app`, `of_type`, `serialized_bytes` and `check_replies`, in every
-supported version. The rest is for the guarded SuperLink and the resident SuperNode, which extend the programs of one.
+Apps with compression need `remade`, `calling_app`, `of_type`, `serialized_bytes`, `check_replies` and
+`seconds_since_submission`, in every supported version. The rest is for the guarded SuperLink and the resident
+SuperNode, which extend the programs of one.
 """
 
 from __future__ import annotations
 
 import sys
 from copy import copy
+from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -35,6 +37,7 @@ __all__ = [
     "of_type",
     "program_part",
     "remade",
+    "seconds_since_submission",
     "serialized_bytes",
     "set_identity",
     "speaks_http",
@@ -105,6 +108,15 @@ def speaks_http() -> bool:
 def is_on_wire(grid: Grid) -> bool:
     """Return whether a grid reaches SuperNodes that speak HTTP, whose requests `own_traffic` knows."""
     return speaks_http() and type(grid).__name__ == "HttpGrid"
+
+
+def seconds_since_submission(grid: Grid) -> float:
+    """Return how long ago the run of a grid was submitted; 0 if the grid does not know."""
+    try:
+        submitted = datetime.fromisoformat(grid.run.pending_at)
+    except (AttributeError, TypeError, ValueError):
+        return 0.0
+    return max(0.0, (datetime.now(UTC) - submitted.replace(tzinfo=submitted.tzinfo or UTC)).total_seconds())
 
 
 def check_programs() -> None:
