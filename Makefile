@@ -34,10 +34,10 @@ test-deploy: $(STAMP)  ## run every real federation: parity of all methods, secu
 	cat build/fault-matrix.md
 
 FLWR ?= flwr[simulation]
-test-flwr-latest:  ## run a compressed app in the simulation of the newest Flower, or of FLWR='flwr[simulation]==1.22.0'
+test-flwr-latest:  ## run compressed apps on the newest Flower, in simulation and on nodes, or on FLWR='flwr[simulation]==1.22.0'
 	rm -rf build/flwr && $(PYTHON) -m venv build/flwr
-	build/flwr/bin/python -m pip install --quiet '$(FLWR)' .
-	build/flwr/bin/python tests/deploy/versions/simulated.py build/flwr/home
+	build/flwr/bin/python -m pip install --quiet '$(FLWR)' pytest hypothesis packaging .
+	build/flwr/bin/python -m pytest -rs -W default tests/deploy/versions tests/deploy/flower/test_private.py
 
 BROWSER := $(shell command -v chromedriver)
 test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they are missing, and test reports in the browser

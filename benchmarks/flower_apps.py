@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,7 @@ def measure(name: str, rounds: int, budget: float | None, folder: Path, is_resid
     source, settings = APPS[name]
     app = shutil.copytree(FOLDER / source, folder / "app")
     row: dict[str, Any] = {"app": name, "rounds": rounds, "nodes": _NODES, "is_resident": is_resident, "budget": budget}
+    row["program"] = "resident" if is_resident else "Flower's own"
     row["changed_lines"] = 0 if budget is None else change(app, budget)
     if is_resident:
         _stay_in_memory(app)
@@ -118,6 +120,7 @@ def measure(name: str, rounds: int, budget: float | None, folder: Path, is_resid
             way: sum(meter.counters.read(node, way)["transport"] for node in range(_NODES)) for way in ("up", "down")
         }
         row["connections"] = meter.num_connections
+    row["measured"] = datetime.now(UTC).isoformat(timespec="minutes")
     row["scores"] = json.loads(result.read_text())
     ledger = result.with_name("traffic.json")
     row["ledger"] = json.loads(ledger.read_text()) if ledger.exists() else None

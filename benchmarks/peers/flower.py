@@ -47,7 +47,8 @@ class _Rounds(FedAvg):
         if failed:
             raise RuntimeError(f"round {server_round}: {failed[0]}")
         result = super().aggregate_train(server_round, arrived)
-        self._turn.done(examples=self._work.examples(self._work.cohorts[server_round - 1]))
+        cohort = self._work.cohorts[server_round - 1]
+        self._turn.done(examples=self._work.examples(cohort), clients=len(cohort))
         return result
 
 

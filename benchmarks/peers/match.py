@@ -66,12 +66,12 @@ class Peer:
 PEERS: Mapping[str, Peer] = {
     "pfl-research 0.6": Peer(
         "pfl",
-        ("pfl==0.6.0",),
+        ("pfl==0.6.0", "lazy_loader"),
         "pfl_research",
         {"2 threads": {"processes": 1, "threads": 2}, "2 processes": {"processes": 2, "threads": 1}},
     ),
     "Flower 1.41 simulation": Peer(
-        "flower", ("flwr[simulation]==1.41.0",), "flower", {"2 clients": {"processes": 2, "threads": 1}}
+        "flower", ("flwr[simulation]==1.41.0", "lazy_loader"), "flower", {"2 clients": {"processes": 2, "threads": 1}}
     ),
 }
 SMALL_PEERS: Mapping[str, Peer] = {
@@ -79,7 +79,7 @@ SMALL_PEERS: Mapping[str, Peer] = {
         "fedjax", ("fedjax==0.0.17", "jax==0.10.2", "lazy_loader"), "fedjax_loop", {}, needs_torch=False
     )
 }
-"""Simulators for many small clients (`fedreuse lab bench crowd`)."""
+"""Simulators for many small clients alone (`fedreuse lab bench crowd`), beside those of `PEERS`."""
 _FORMS = {"plain": False, "tuned": True}
 
 
@@ -166,28 +166,32 @@ def work_of(config: RunConfig) -> PeerWork:
 
 
 def small_commands(folder: Path, config: RunConfig, scratch: Path, rounds_per_turn: int) -> dict[str, Command]:
-    """Return the commands of the installed simulators for many small clients, on the work of a configuration."""
-    here = {name: peer for name, peer in SMALL_PEERS.items() if is_installed(peer, folder)}
+    """Return the commands of the installed simulators for many small clients, on the work of a configuration.
+
+    A turn of FedJAX has `rounds_per_turn` rounds, one of the slower simulators a single one.
+    """
+    here = {name: peer for name, peer in {**SMALL_PEERS, **PEERS}.items() if is_installed(peer, folder)}
     if not here:
         return {}
     prepared, rounds, local = config.task.prepare(config.seed), config.rounds, config.local
     cohorts = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts
     data, training = prepared.data.train, prepared.training
-    arrays = {"inputs": data.inputs, "labels": data.labels, "offsets": training.offsets, "indices": training.indices}
-    np.savez(scratch / "small.npz", cohorts=np.array(cohorts), **arrays)  # type: ignore[arg-type]  # numpy types a flag
-    task = {
-        "work": str(scratch / "small.npz"),
-        "lr": local.optimizer.lr,
-        "batch": local.batch,
-        "epochs": local.epochs,
-        "rounds_per_turn": rounds_per_turn,
-    }
-    one_thread = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+    settings = {"lr": local.optimizer.lr, "batch": local.batch, "epochs": local.epochs}
+    nothing = np.zeros(0)
+    PeerWork(
+        data.inputs, data.labels, np.asarray(training.offsets), np.asarray(training.indices), np.array(cohorts),
+        nothing, nothing, {**settings, "momentum": 0.0, "weight_decay": 0.0},
+    ).save(scratch / "small.npz")  # fmt: skip
+    task = {"work": str(scratch / "small.npz"), "is_tuned": False, "processes": 1, "threads": 1}
+    task |= {**settings, "rounds_per_turn": rounds_per_turn, "port": _free_port()}
+    one_thread = {
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
     paths = os.pathsep.join([str(Path(fedreuse.__file__).parents[1]), str(Path(__file__).parents[2])])
+    environment = {**_OFFLINE, **one_thread, "PYTHONPATH": paths, "FLWR_HOME": str(scratch / "flower")}
     return {
         name: Command(
-            [str(_python(peer, folder)), "-m", f"benchmarks.peers.{peer.module}", json.dumps(task)],
-            {**one_thread, "PYTHONPATH": paths},
+            [str(_python(peer, folder)), "-m", f"benchmarks.peers.{peer.module}", json.dumps(task)], environment
         )
         for name, peer in here.items()
     }

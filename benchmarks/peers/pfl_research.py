@@ -46,7 +46,8 @@ class _Rounds(TrainingProcessCallback):  # type: ignore[misc]  # pfl is not type
         self, aggregate_metrics: Any, model: Any, *, central_iteration: int
     ) -> tuple[bool, Any]:
         del aggregate_metrics, model
-        self._turn.done(examples=self._work.examples(self._work.cohorts[central_iteration]))
+        cohort = self._work.cohorts[central_iteration]
+        self._turn.done(examples=self._work.examples(cohort), clients=len(cohort))
         return not self._go_on(), Metrics()
 
     def _go_on(self) -> bool:

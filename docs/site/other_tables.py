@@ -46,6 +46,7 @@ __all__ = [
     "nodes",
     "paper",
     "parts",
+    "saved",
     "sums",
     "tuning",
     "wire",
@@ -379,67 +380,106 @@ def wire(name: str) -> list[Table]:
 
 def apps(name: str) -> list[Table]:
     """Flower apps with their own strategy and with `Lean`, from `python -m benchmarks.flower_apps`."""
-    rows: list[Mapping[str, Any]] = bench.read(stored.BENCH / f"{name}.json").rows
+    lines = tuple(
+        (
+            f"`{after['app']}`{_NODES[after['program']]}",
+            str(after["rounds"]), f"{after['budget']:g}",
+            *(_change(before, after, way) for way in _WAYS),
+            " / ".join(f"{_ledger(after, way):.3f}" for way in _WAYS),
+            *(_both(before, after, "scores", at, ".3f") for at in _SCORES),
+            _both(before, after, "seconds", None, ".0f"),
+            *(_both(before, after, "peak_memory", program, ".0f", 1e6) for program in _PROGRAMS),
+            str(after["changed_lines"]),
+        )
+        for before, after in _pairs(name)
+    )  # fmt: skip
+    headers = (
+        "app", "rounds", "budget", "MB up", "MB down", "ledger / packets, up / down", "accuracy at the clients",
+        "at the server", "seconds", "MB of memory, server app", "client app", "node", "changed lines",
+    )  # fmt: skip
+    legend = (
+        "Three nodes. MB: TCP payload of the whole run at a relay, with Flower's requests, polling, registration and "
+        "the download of the app; ledger: what the strategy reports, with its estimate of Flower's part; memory: "
+        "largest resident size of a process. Nodes are `fedreuse supernode` with a resident worker before and after, "
+        "unless the row says otherwise. One run each, on a busy machine of two cores: seconds say little, and waiting "
+        "nodes poll. -: not run; its bytes are those of 30 rounds, scaled, since every round of FedAvg sends the same."
+    )
+    return [Table("Flower apps before and after", headers, lines, legend)]
 
-    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return row["app"], row["rounds"], row.get("is_resident", False)
 
-    before = {key(row): row for row in rows if row["budget"] is None}
+def saved(name: str) -> list[Table]:
+    """Smallest and largest saving of the Flower apps, by number of rounds, for sentences."""
     lines = []
-    for row in (row for row in rows if row["budget"] is not None):
-        own = before[key(row)]
-        pairs = [(own["bytes"][way], row["bytes"][way]) for way in ("up", "down")]
+    for rounds in sorted({after["rounds"] for _, after in _pairs(name)}):
+        pairs = [(own, row) for own, row in _pairs(name) if row["rounds"] == rounds]
+        run = [(own["scores"], row["scores"]) for own, row in pairs if "scores" in own]
+        gains = [100 * (after[at] - before[at]) for before, after in run for at in _SCORES]
+        shares = [_ledger(row, way) for _, row in pairs for way in _WAYS]
+        times = [[_times(own, row, way) for own, row in pairs] for way in _WAYS]
         lines.append(
             (
-                f"`{row['app']}`" + "".join(f", {word}" for word in _words(row)), str(row["rounds"]),
-                f"{row['budget']:g}",
-                *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.1f})" for old, new in pairs),
-                " / ".join(f"{_share(row['ledger'], way):.1%}" for way in ("up", "down")),
-                _waiting(row["ledger"]),
-                *(f"{own['scores'][at]:.3f} → {row['scores'][at]:.3f}" for at in ("clients", "server")),
-                f"{own['seconds']:.0f} → {row['seconds']:.0f}",
-                " / ".join(_peak(own, row, program) for program in ("server app", "client app")),
+                f"{rounds} rounds",
+                *(_between(of_way, ".1f") for of_way in times),
+                _between(gains, "+.1f"),
+                f"{100 * max(abs(1 - share) for share in shares):.1f}",
             )
-        )  # fmt: skip
-    headers = (
-        "app",
-        "rounds",
-        "budget",
-        "MB up",
-        "MB down",
-        "messages up / down",
-        "of it polling",
-        "accuracy at clients",
-        "at the server",
-        "seconds",
-        "MB of memory, server app / client app",
+        )
+    headers = ("rounds", "up", "down", "points", "ledger off, %")
+    return [Table("Saving in Flower apps", headers, tuple(lines), "")]
+
+
+_NODES = {"resident": "", "guarded": ", process per message", "Flower's own": ", Flower's SuperNodes"}
+_WAYS, _SCORES, _PROGRAMS = ("up", "down"), ("clients", "server"), ("server app", "client app", "node")
+
+
+def _between(values: Sequence[float], form: str) -> str:
+    """Return the smallest and the largest value, or the only one."""
+    return " to ".join(dict.fromkeys(f"{value:{form}}" for value in (min(values), max(values)))) if values else "-"
+
+
+def _pairs(name: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the rows of each app without and with `Lean`."""
+    rows: list[Mapping[str, Any]] = bench.read(stored.BENCH / f"{name}.json").rows
+    before = {_form(row): row for row in rows if row["budget"] is None}
+    return [(before.get(_form(row)) or _scaled(before, row), row) for row in rows if row["budget"] is not None]
+
+
+def _scaled(before: Mapping[tuple[Any, ...], Mapping[str, Any]], after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the bytes of FedAvg in as many rounds, from its longest run: every round sends the same."""
+    app, rounds, is_resident = _form(after)
+    longest = max(
+        (row for form, row in before.items() if form[::2] == (app, is_resident)), key=lambda row: row["rounds"]
     )
-    legend = (
-        "Three nodes, four changed lines; MB: TCP payload of the whole run, with Flower's requests, polling and the "
-        "download of the app; messages: share of the bytes of records alone; polling: MB up of idle nodes, estimated; "
-        "memory: largest resident size of a process. resident: `fedreuse supernode` before and after, otherwise "
-        "Flower's SuperNodes. One run each, on a shared and busy machine."
-    )
-    return [Table("Flower apps before and after", headers, tuple(lines), legend)]
+    return {"bytes": {way: size * rounds / longest["rounds"] for way, size in longest["bytes"].items()}}
 
 
-def _words(row: Mapping[str, Any]) -> list[str]:
-    return (["resident"] if row.get("is_resident") else []) + ([row["note"]] if "note" in row else [])
+def _form(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["app"], row["rounds"], row["is_resident"]
 
 
-def _waiting(ledger: Mapping[str, Any]) -> str:
-    waiting = (ledger.get("added_by_flower") or {}).get("waiting")
-    return "-" if waiting is None else f"{waiting['up'] / 1e6:.2f}"
+def _times(before: Mapping[str, Any], after: Mapping[str, Any], way: str) -> float:
+    times: float = before["bytes"][way] / after["bytes"][way]
+    return times
 
 
-def _peak(before: Mapping[str, Any], after: Mapping[str, Any], program: str) -> str:
-    sizes = [row.get("peak_memory", {}).get(program) for row in (before, after)]
-    return " → ".join("?" if size is None else f"{size / 1e6:.0f}" for size in sizes)
+def _change(before: Mapping[str, Any], after: Mapping[str, Any], way: str) -> str:
+    sizes = f"{before['bytes'][way] / 1e6:.1f} → {after['bytes'][way] / 1e6:.2f}"
+    return f"{sizes} (1/{_times(before, after, way):.1f})"
 
 
-def _share(ledger: Mapping[str, Mapping[str, Mapping[str, int]]], way: str) -> float:
-    sent, dense = (sum(kind[way] for kind in ledger[part].values()) for part in ("sent", "uncompressed"))
-    return sent / dense
+def _ledger(row: Mapping[str, Any], way: str) -> float:
+    """Return the bytes that the strategy reports as a share of those at the relay."""
+    records = sum(kind[way] for kind in row["ledger"]["sent"].values())
+    share: float = (records + row["ledger"]["added_by_flower"]["sent"][way]) / row["bytes"][way]
+    return share
+
+
+def _both(
+    before: Mapping[str, Any], after: Mapping[str, Any], key: str, part: str | None, form: str, unit: float = 1.0
+) -> str:
+    """Return a number before and after."""
+    seen = [row[key] if part is None else row[key][part] for row in (before, after) if key in row]
+    return " → ".join(["-"] * (2 - len(seen)) + [f"{value / unit:{form}}" for value in seen])
 
 
 def convergence(name: str) -> list[Table]:

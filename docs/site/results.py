@@ -11,7 +11,7 @@ on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE; of docs/bench: hosts
 of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
-others          gate, tuning; of docs/bench: apps, members, parts, coding, sums, memories, models DATASET, wire,
+others          gate, tuning; of docs/bench: apps, saved, members, parts, coding, sums, memories, models DATASET, wire,
                 convergence, bench
 """
 
@@ -36,6 +36,7 @@ _TESTED = ("frontier", "tasks", "summary", "methods", "crossed", "costs", "trans
 """Kinds that show test scores; their legend counts the evaluations of the test set."""
 _SEEN = (
     "apps",
+    "saved",
     "members",
     "parts",
     "coding",
@@ -139,6 +140,7 @@ _OTHERS = (
     "gate",
     "tuning",
     "apps",
+    "saved",
     "members",
     "parts",
     "coding",

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedreuse.compression.links.error_feedback import Dated
-from fedreuse.core import spool
-from fedreuse.core.errors import RunError
+from fedreuse.core import mapped
+from fedreuse.core.mapped import is_mapped
 from fedreuse.core.schema import Schema, TensorSpec
-from fedreuse.core.spool import is_mapped, map_file, open_spool, spooled, spooled_state, write_pieces
+from fedreuse.core.spool import spooled, spooled_state
 from fedreuse.core.tensors import Tensors, is_equal
 
 SCHEMA = Schema((TensorSpec("a", (30, 10)), TensorSpec("b", (7,))))
@@ -25,7 +25,7 @@ def tensors(index: np.ndarray | None = None) -> Tensors:
 
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(spool, "_LARGE_BYTES", 100)
+    monkeypatch.setattr(mapped, "_LARGE_BYTES", 100)
     monkeypatch.setenv("FEDREUSE_SPOOL", str(tmp_path))
     return tmp_path
 
@@ -56,23 +56,3 @@ def test_states_of_links_at_any_depth(small_is_large: Path) -> None:
     assert dated.round_number == 3
     assert spooled_state(dated) is dated
     assert spooled_state(None) is None
-
-
-def test_pieces_of_any_length(small_is_large: Path) -> None:
-    with open_spool() as file:
-        assert write_pieces(file, [b"ab", np.arange(3, dtype="<u2").data, b""]) == 8
-        mapped = map_file(file)
-    assert bytes(mapped) == b"ab\0\0\1\0\2\0"
-    with open_spool() as file:
-        assert bytes(map_file(file)) == b""
-
-
-def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("FEDREUSE_SPOOL", str(tmp_path / "nowhere"))
-    with pytest.raises(RunError, match=r"nowhere .*set FEDREUSE_SPOOL to a folder on a disk"):
-        open_spool()
-
-
-def test_a_full_disk_is_an_error_with_a_way_out() -> None:
-    with Path("/dev/full").open("r+b", buffering=0) as full, pytest.raises(RunError, match="free some disk space"):
-        write_pieces(full, [b"x"])

@@ -33,6 +33,24 @@ Plan = Mapping[int, Mapping[int, str]]
 """client -> round -> deed, as `chaos_client` understands them."""
 
 
+def processes_of(federation: LocalFederation, client: int) -> Iterator[tuple[int, bytes]]:
+    """Every process of a node, with its command."""
+    mark = f"FLWR_HOME={federation.folder / f'node-{client}' / 'flower'}\0".encode()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
+                yield int(entry.name), (entry / "cmdline").read_bytes()
+
+
+def signal_node(federation: LocalFederation, client: int, number: signal.Signals) -> None:
+    """Every process of a node at once, as if its machine had stopped, gone on or died."""
+    for process, _ in processes_of(federation, client):
+        with suppress(OSError):
+            os.kill(process, number)
+    if number == signal.SIGKILL:
+        federation.nodes[client].wait()
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing that went wrong: to whom, in which round, and when it was no longer so (None: at that round's end)."""
@@ -126,20 +144,14 @@ class Trial:
         self.wait("the server app", lambda: self.state() == "running")
         os.kill(self._server()["process"], signal.SIGKILL)
 
-    def processes_of(self, client: int) -> Iterator[tuple[int, bytes]]:
-        """Every process of a node, with its command."""
-        mark = f"FLWR_HOME={self.federation.folder / f'node-{client}' / 'flower'}\0".encode()
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                    yield int(entry.name), (entry / "cmdline").read_bytes()
-
     def worker_of(self, client: int) -> int:
         """The resident worker of a node, once there is one."""
         found: list[int] = []
 
         def look() -> bool:
-            found[:] = [number for number, command in self.processes_of(client) if b"resident.worker" in command]
+            found[:] = [
+                number for number, command in processes_of(self.federation, client) if b"resident.worker" in command
+            ]
             return bool(found)
 
         self.wait(f"the resident worker of client {client}", look)
@@ -147,11 +159,7 @@ class Trial:
 
     def signal_node(self, client: int, number: signal.Signals) -> None:
         """Every process of a node at once, as if its machine had stopped, gone on or died."""
-        for process, _ in self.processes_of(client):
-            with suppress(OSError):
-                os.kill(process, number)
-        if number == signal.SIGKILL:
-            self.federation.nodes[client].wait()
+        signal_node(self.federation, client, number)
 
     def log(self) -> str:
         """What the run says."""

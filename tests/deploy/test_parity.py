@@ -16,6 +16,7 @@ from fedreuse.config.run_config import RunConfig
 from fedreuse.core.listener import Listeners
 from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.parts import is_long
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import follow
 from fedreuse.runs.launch import run
@@ -60,6 +61,21 @@ def test_dg_fedreuse_has_the_bits_of_a_simulation_and_nothing_is_left_running(tm
 @pytest.mark.deploy
 def test_seven_methods_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
     check_parity(list(METHODS), 6, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.deploy
+def test_messages_in_parts_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
+    """Requests and replies of 18 MB, more than one part of 16 MiB."""
+    config = tiny(
+        task={"clients": 2}, network={"name": "mlp", "hidden": [2100, 2100]}, rounds={"count": 2, "cohort": 2}
+    )
+    with LocalFederation(tmp_path / "federation", 2) as federation:
+        federation.launch(write_app(config, Deployment(out=str(tmp_path / "run")), tmp_path / "app"))
+        directory = RunDirectory(tmp_path / "run")
+        assert [row["round"] for row in follow(federation, directory, config, Listeners([]))] == [1, 2]
+    assert {row.direction for row in directory.ledger() if is_long(row.total_bytes)} == {"down", "up"}
+    assert results(directory) == results(run(config, tmp_path / "simulated"))
 
 
 def check_parity(names: Sequence[str], num_nodes: int, folder: Path) -> None:

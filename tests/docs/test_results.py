@@ -36,6 +36,7 @@ SMALL = {
     "last-models",
     "pace",
     "private-digits",
+    "flower-apps",
 }
 """Studies that are read in no time: ordinary tests compare their tables and values, the long tests compare all."""
 

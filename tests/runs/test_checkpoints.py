@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.core import spool
+from fedreuse.core import mapped
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.schedule import Schedule
@@ -68,7 +68,7 @@ def test_a_missing_best_model_is_refused(directory: RunDirectory, federation: Fe
 def test_spooled_arrays_give_the_same_bits(method: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(method=method, uplink={}, server_store="disk", client_store="disk")
     here = run(config, tmp_path / "memory")
-    monkeypatch.setattr(spool, "_LARGE_BYTES", 64)
+    monkeypatch.setattr(mapped, "_LARGE_BYTES", 64)
     # the strict executor sends every message as bytes
     there = run(replace(config, executor=Serial("strict")), tmp_path / "files")
     assert there.summary["model_digest"] == here.summary["model_digest"]

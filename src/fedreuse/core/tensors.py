@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.core.mapped import is_large, vacant
 from fedreuse.core.schema import Schema
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def to_dense(tensors: Tensors) -> Tensors:
 def add(left: Tensors, right: Tensors) -> Tensors:
     """Return the dense sum."""
     if right.index is None:
-        return Tensors(left.schema, to_dense(left).values + right.values)
+        return Tensors(left.schema, _computed(np.add, left, right))
     flat = to_dense(left).values.copy()
     flat[right.index] += right.values
     return Tensors(left.schema, flat)
@@ -153,10 +154,19 @@ def sub(left: Tensors, right: Tensors) -> Tensors:
     if not left.schema.specs:
         return left
     if right.index is None:
-        return Tensors(left.schema, to_dense(left).values - right.values)
+        return Tensors(left.schema, _computed(np.subtract, left, right))
     flat = to_dense(left).values.copy()
     flat[right.index] -= right.values
     return Tensors(left.schema, flat)
+
+
+def _computed(rule: np.ufunc, left: Tensors, right: Tensors) -> np.ndarray:
+    """Return a sum or difference of dense vectors, in a mapped file if it is large."""
+    first, second = to_dense(left).values, right.values
+    if not is_large(first.nbytes):
+        result: np.ndarray = rule(first, second)
+        return result
+    return rule(first, second, out=vacant(len(first), np.result_type(first, second)))  # type: ignore[no-any-return]
 
 
 def add_bits(left: Tensors, right: Tensors) -> Tensors:
@@ -261,7 +271,7 @@ def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tens
     """
     given = terms if schema.size <= _BLOCK else list(terms)
     is_integer = np.issubdtype(schema.dtype, np.integer)
-    summed = np.empty(schema.size, schema.dtype)
+    summed = vacant(schema.size, schema.dtype)
     for start in range(0, schema.size, _BLOCK):
         total = np.zeros(min(_BLOCK, schema.size - start), np.float64)
         for weight, tensors in given:

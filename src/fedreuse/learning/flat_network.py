@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError
+from fedreuse.core.mapped import is_large, vacant
 from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
-from fedreuse.core.spool import is_large
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.learning.networks.head import declared_head
 from fedreuse.learning.networks.small_maps import adding_gradients
@@ -162,7 +162,8 @@ class _Flat:
     def read(self) -> np.ndarray:
         if self.vector is not self._here:
             self._here.copy_(self.vector)
-        values = self._array.copy()
+        values = vacant(len(self._array), self._array.dtype)
+        values[:] = self._array
         for start, stop, view in self._permuted:
             values[start:stop] = view.reshape(-1)
         return values

@@ -8,9 +8,9 @@ import pytest
 from fedreuse.compression.wire.block import ABSENT, sparse_block
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.parcel import Parcel, pack_tensors
-from fedreuse.core import spool
+from fedreuse.core import mapped
+from fedreuse.core.mapped import is_mapped
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.core.spool import is_mapped
 from fedreuse.core.tensors import Tensors, is_equal, pick
 
 SCHEMA = Schema((TensorSpec("a", (40,)), TensorSpec("b", (2,)), TensorSpec("c", (3,))))
@@ -80,7 +80,7 @@ def test_decoded_values_cannot_be_written_to() -> None:
 
 
 def test_a_large_dense_message_is_decoded_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_LARGE_BYTES", 100)
+    monkeypatch.setattr(mapped, "_LARGE_BYTES", 100)
     schema = ModelSchema(SCHEMA, Schema(), Schema())
     data = Envelope("update", 1, 1, parcels={"update": pack_tensors(TENSORS, SCHEMA)}).spool()
     decoded = Envelope.from_bytes(data, schema).parcels["update"].decode(SCHEMA)

@@ -85,13 +85,15 @@ def test_on_real_nodes_the_budget_counts_the_requests_of_flower() -> None:
     plan = BudgetPlan(0.3, SCHEMA, Exchanges(4, rounds, 4, 4, is_joined=True, is_on_wire=True))
     records, count = rounds * 4 * dense_reference(SCHEMA).reply_bytes, 4 * rounds
     # by hand: an exchange without compression has 2 * 4 + 2 * arrays objects, an evaluation 2 * arrays fewer up; with
-    # it six, and the last round evaluates alone; a node starts with 3,944 bytes and polls three times an exchange
+    # it six, the last round evaluates alone and the first contact takes one more; a node starts with 3,944 bytes and
+    # ten polls, and polls four times an exchange
     down, up, request, reply, poll = 933, 1153, 859 + 946, 1073, 859
     alone = (
-        2 * count * (request + reply + 3 * poll) + (4 + 2 * arrays) * (2 * count * down + count * up) + 3 * count * up
+        2 * count * (request + reply + 4 * poll) + (4 + 2 * arrays) * (2 * count * down + count * up) + 3 * count * up
     )
-    ours = (count + 4) * (request + reply + 3 * poll + 3 * (down + up))
-    sent = 0.3 * (records + alone + 4 * 3944) - ours - 4 * 3944
+    ours = (count + 4 + 4) * (request + reply + 4 * poll + 3 * (down + up))
+    start = 4 * (3944 + 10 * poll)
+    sent = 0.3 * (records + alone + start) - ours - start
     assert plan._records("up") == pytest.approx(sent / records, rel=1e-6)
     assert plan.expected_share("up") == pytest.approx(0.3)
     assert plan.overhead_hint() is None
@@ -104,3 +106,15 @@ def test_a_budget_that_flower_alone_exceeds_is_named() -> None:
     assert plan._records("up") == pytest.approx(0.3 * 0.05)
     assert plan.expected_share("up") > 0.1
     assert "will cross instead of 5.0%" in (plan.overhead_hint() or "")
+
+
+@pytest.mark.parametrize(("budget", "rounds", "size"), [(0.05, 30, 330_000), (0.025, 100, 700_000)])
+def test_models_of_the_size_that_the_guide_names_keep_the_budget_on_real_nodes(
+    budget: float, rounds: int, size: int
+) -> None:
+    def share(size: int) -> float:
+        schema = ModelSchema(Schema(tuple(TensorSpec(name, (size // 16,)) for name in "abcd")))
+        return BudgetPlan(budget, schema, Exchanges(3, rounds, 3, 3, True, True)).expected_share("up")
+
+    assert share(size) == pytest.approx(budget)
+    assert share(size // 2) > 1.3 * budget

@@ -28,6 +28,12 @@ def test_with_an_authority_nothing_is_insecure_and_nodes_are_known(tmp_path: Pat
     assert node[-2:] == ["--auth-supernode-private-key", str(tmp_path / "node-0.key")]
 
 
+def test_programs_of_flower_itself() -> None:
+    assert superlink_command("127.0.0.1", 1, None, is_guarded=False)[0] == "flower-superlink"
+    assert supernode_command("127.0.0.1:1", 2, {}, (None, None), None, is_guarded=False)[0] == "flower-supernode"
+    assert "fedreuse.deploy.flower.front_door" in supernode_command("127.0.0.1:1", 2, {}, (None, None), None)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.8.8.8"])
 def test_plain_text_on_loopback_is_said_once(host: str) -> None:
     check_insecure(host, 1)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +14,11 @@ from flwr.app import ConfigRecord, Context, Error, Message, MetricRecord, Record
 from flwr.clientapp import ClientApp
 from packaging.version import Version
 
+import fedreuse
 from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.flower import private
 from fedreuse.deploy.flower.private import (
+    PROGRAM_PARTS,
     calling_app,
     check_programs,
     check_replies,
@@ -22,12 +28,43 @@ from fedreuse.deploy.flower.private import (
     message_from_bytes,
     message_to_bytes,
     of_type,
+    program_part,
     remade,
+    seconds_since_submission,
     serialized_bytes,
     set_identity,
     speaks_http,
     task_id,
 )
+
+PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation"}
+INSTALLED = Version(version("flwr"))
+of_programs = pytest.mark.skipif(not str(INSTALLED).startswith("1.41."), reason="the programs of flwr 1.41")
+
+
+def test_no_other_file_imports_undocumented_parts() -> None:
+    found = set()
+    for file in Path(fedreuse.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            modules = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found |= {file.name for module in modules if module.startswith("flwr.") and module not in PUBLIC}
+    assert found == {"private.py"}
+
+
+@of_programs
+@pytest.mark.parametrize("name", PROGRAM_PARTS)
+def test_the_programs_have(name: str) -> None:
+    assert program_part(name) is not None
+
+
+def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROGRAM_PARTS, "gone", "flwr.app:Nothing")
+    monkeypatch.setitem(PROGRAM_PARTS, "away", "flwr.nothing")
+    with pytest.raises(ConfigError, match=r"has no flwr\.app:Nothing, which the guarded SuperLink"):
+        program_part("gone")
+    with pytest.raises(ConfigError, match=r"has no flwr\.nothing, which"):
+        program_part("away")
 
 
 def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
@@ -58,6 +95,7 @@ def test_a_mod_finds_its_app_and_asks_it_for_another_type() -> None:
     assert calling_app() is None
 
 
+@pytest.mark.skipif(Version("1.41") > INSTALLED, reason="nodes speak gRPC")
 def test_the_grid_of_real_nodes() -> None:
     from flwr.superlink.grid.http_grid import HttpGrid
 
@@ -66,11 +104,15 @@ def test_the_grid_of_real_nodes() -> None:
 
 
 def test_the_transport_of_the_installed_version() -> None:
-    assert speaks_http() == (Version(version("flwr")) >= Version("1.41"))
+    assert speaks_http() == (Version("1.41") <= INSTALLED)
+
+
+@of_programs
+def test_the_programs_are_those_of_the_installed_version() -> None:
+    check_programs()
 
 
 def test_programs_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_programs()
     monkeypatch.setattr(private, "version", lambda name: "1.30.0")
     with pytest.raises(ConfigError, match=r"need flwr 1\.41\.x, but 1\.30\.0 is installed"):
         check_programs()
@@ -87,11 +129,24 @@ def test_messages_and_contexts_as_bytes() -> None:
 
 def test_replies_must_have_the_weight() -> None:
     contents = [RecordDict({"metrics": MetricRecord({"loss": 1.0})})]
-    with pytest.raises(Exception, match="num-examples"):
+    with pytest.raises(BaseException, match="num-examples"):  # the errors of 1.22 are no Exceptions
         check_replies(contents, "num-examples")
     check_replies(contents, "loss")
 
 
+@of_programs
 def test_the_identity_of_a_process() -> None:
     set_identity(1, 2, 3)
     assert task_id() == 3
+
+
+def test_the_age_of_a_run() -> None:
+    def age(pending_at: object) -> float:
+        grid: Any = SimpleNamespace(run=SimpleNamespace(pending_at=pending_at))
+        return seconds_since_submission(grid)
+
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    assert age(hour_ago.isoformat()) == pytest.approx(3600, abs=60)
+    assert age(hour_ago.replace(tzinfo=None).isoformat()) == pytest.approx(3600, abs=60)
+    assert age((hour_ago + timedelta(hours=2)).isoformat()) == 0  # the SuperLink's clock is ahead
+    assert [age(""), age(None)] == [0, 0]

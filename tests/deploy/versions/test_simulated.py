@@ -14,7 +14,7 @@ import pytest
 @pytest.mark.deploy
 def test_a_compressed_app_in_the_simulation(tmp_path: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("simulated.py")), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=None)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")] or [done.stderr]
     found = json.loads(line)
     assert found["FedAvg"]["after"] < 0.05 * found["before"]

@@ -10,7 +10,7 @@ import pytest
 from fedreuse.compression.wire.block import absent_block, dense_block, sparse_block
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.parcel import Parcel
-from fedreuse.core import spool
+from fedreuse.core import mapped
 from fedreuse.engine.executors.shared_memory import (
     Area,
     FilePlace,
@@ -87,7 +87,7 @@ def test_what_is_mapped_from_a_file_stays_there(tmp_path: Path) -> None:
 
 
 def test_many_bytes_travel_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_LARGE_BYTES", 8)
+    monkeypatch.setattr(mapped, "_LARGE_BYTES", 8)
     outbox, pieces = Outbox(), [b"abc", np.arange(6, dtype=np.uint8).data]
     assert outbox.put(pieces, may_share=False) == Sent(b"abc\0\1\2\3\4\5")
     assert outbox.put([b"few"], may_share=True).data == b"few"

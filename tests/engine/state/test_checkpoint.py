@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.core import spool
+from fedreuse.core import mapped
 from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.int_map import IntMap
-from fedreuse.core.spool import is_mapped
+from fedreuse.core.mapped import is_mapped
 from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import value
 from fedreuse.engine.state import checkpoint as checkpoint_module
@@ -115,7 +115,7 @@ def test_a_damaged_blob_is_refused() -> None:
 
 
 def test_a_large_state_lies_in_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_LARGE_BYTES", 90)
+    monkeypatch.setattr(mapped, "_LARGE_BYTES", 90)
     store = TensorStore(tmp_path, SCHEMA, min_bytes=10**6)
     state = Nested(Tensors(SCHEMA.weights, np.arange(12.0)), {}, {"a": 1})
     keeper, before = Checkpointer(SCHEMA, None, store), ServerRecord(state, IntMap({4: Contact(ack=2)}), exchange=3)

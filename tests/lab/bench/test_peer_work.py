@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +59,14 @@ def test_training_moves_the_network(work: PeerWork) -> None:
     before = network.classifier[0].weight.detach().clone()
     work.train(network, work.client(0, is_tuned=True))
     assert not torch.equal(before, network.classifier[0].weight)
+
+
+def test_vectors_have_a_linear_classifier(work: PeerWork) -> None:
+    flat = replace(work, inputs=work.inputs.reshape(10, 64).astype(np.float32))
+    inputs, labels = flat.client(1, is_tuned=False)
+    assert (inputs.numpy() == flat.inputs[[4, 3, 2]]).all()
+    network = flat.network(is_tuned=False)
+    before = network.weight.clone()
+    assert network(inputs).shape == (3, 10)
+    flat.train(network, (inputs, labels))
+    assert not torch.equal(network.weight, before)

@@ -177,9 +177,10 @@ def crowd_command(
     clients: Annotated[int, typer.Option("--clients", help="Number of clients of 20 examples.", min=1)] = 1000,
     turns: Annotated[int, typer.Option("--turns", help="Turns of five rounds.", min=1)] = 5,
     environments: Annotated[
-        Path | None, typer.Option("--environments", help="The folder of an environment `fedjax`, to compare with.")
+        Path | None,
+        typer.Option("--environments", help="The folder of other simulators' environments, to compare with."),
     ] = None,
-    is_installing: Annotated[bool, typer.Option("--install", help="Create that environment with pip first.")] = False,
+    is_installing: Annotated[bool, typer.Option("--install", help="Create those environments with pip first.")] = False,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -199,7 +200,7 @@ def crowd_command(
     if environments is not None or is_installing:
         match = from_checkout("peers.match")
         folder = environments or match.default_folder()
-        for peer in match.SMALL_PEERS.values() if is_installing else ():
+        for peer in (*match.SMALL_PEERS.values(), *match.PEERS.values()) if is_installing else ():
             if not match.is_installed(peer, folder):
                 _show_progress(f"creating {folder / peer.environment}")
                 match.install(peer, folder)

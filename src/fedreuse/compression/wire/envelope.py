@@ -22,7 +22,7 @@ from fedreuse.compression.wire.header import describe_parcel, is_values, named_g
 from fedreuse.compression.wire.limits import FRAME_BYTES, limits_of
 from fedreuse.core.errors import WireError
 from fedreuse.core.formats import WIRE
-from fedreuse.core.spool import map_file, open_spool, write_pieces
+from fedreuse.core.mapped import map_file, open_spool, write_pieces
 
 if TYPE_CHECKING:
     from fedreuse.compression.wire.parcel import Parcel

@@ -12,8 +12,8 @@ import numpy as np
 from fedreuse.compression.wire.block import ABSENT, DENSE, Block, Notes, absent_block, dense_block, to_little_endian
 from fedreuse.compression.wire.modes.packed import PACKED, decode_packed
 from fedreuse.compression.wire.modes.rows import rows_block
+from fedreuse.core.mapped import buffer_of, is_large
 from fedreuse.core.schema import Schema
-from fedreuse.core.spool import buffer_of, is_large
 from fedreuse.core.tensors import Tensors
 
 if TYPE_CHECKING:

@@ -59,8 +59,12 @@ _FRAME = 160
 """Bytes of a frame around an envelope: run, client, names of records, and an envelope without groups."""
 _LEAST_RECORDS = 0.3
 """Share of a budget that records get at least, however much Flower takes."""
-_WAIT_SECONDS = 9.0
+_WAIT_SECONDS = 12.0
 """Assumed wait of a node for its next message, in which it polls."""
+_START_SECONDS = 30.0
+"""Assumed wait of a node for its first message."""
+_APP = 10_000
+"""Assumed bytes of the app, which every node downloads once."""
 _AGREEMENT = 600
 """Bytes of the agreement and of the first question, apart from the names of tensors."""
 
@@ -159,14 +163,17 @@ class BudgetPlan:
         if not plan.is_on_wire:
             return {"up": (0.0, 0.0), "down": (0.0, 0.0)}
         arrays = 2 * sum(len(part) for part in (self.schema.weights, self.schema.buffers, self.schema.counters))
-        train, evaluate, ours = plan.rounds * plan.train, plan.rounds * plan.evaluate, round(plan.expected)
+        train, evaluate = plan.rounds * plan.train, plan.rounds * plan.evaluate
+        ours = round(plan.expected) + plan.nodes  # a node is first asked whether it holds the model
         # objects of a message: itself, its dictionary, and two records with the arrays, or one of numbers, or a frame
         up = train * (4 + arrays) + evaluate * 3
         alone = OwnTraffic(train + evaluate, train + evaluate, (train + evaluate) * (4 + arrays), up)
         with_links = OwnTraffic(ours, ours, 3 * ours, 3 * ours)
         for own, exchanges in ((alone, train + evaluate), (with_links, ours)):
-            own.idle_seconds = {0: _WAIT_SECONDS * exchanges}
+            own.idle_seconds = {0: _START_SECONDS * plan.nodes + _WAIT_SECONDS * exchanges}
         added = [own.estimate(dict.fromkeys(range(plan.nodes), 0.0)) for own in (alone, with_links)]
+        for sizes in added:
+            sizes["down"] += _APP * plan.nodes
         records = {"up": train * self._dense.reply_bytes, "down": self._down_bytes(1.0)}
         return {way: (added[0][way] / size, added[1][way] / size) for way, size in records.items()}
 

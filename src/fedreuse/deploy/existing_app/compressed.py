@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,7 +22,7 @@ from fedreuse.deploy.existing_app.budget_plan import BudgetPlan, Exchanges
 from fedreuse.deploy.existing_app.compressed_grid import CompressedGrid
 from fedreuse.deploy.existing_app.joined_evaluation import JoinedEvaluation, why_separate
 from fedreuse.deploy.existing_app.traffic import Traffic
-from fedreuse.deploy.flower.private import is_on_wire
+from fedreuse.deploy.flower.private import is_on_wire, seconds_since_submission
 from fedreuse.methods.aliases import FedAvg
 
 if TYPE_CHECKING:
@@ -109,13 +110,13 @@ class Compressed(Strategy):
             ConfigError: A budget that cannot be kept in this run, or arrays that cannot be sent.
             RunError: No node takes part.
         """
-        self.traffic = Traffic()
+        self.traffic = Traffic(is_on_wire=is_on_wire(grid), waited=seconds_since_submission(grid))
         exchanges = self._exchanges(grid, num_rounds)
-        ArrayLayout.of(initial_arrays).schema  # noqa: B018 - raises for arrays that cannot be sent
-        self.recipe(ArrayLayout.of(initial_arrays), exchanges)
-        compressed = CompressedGrid(
-            grid, lambda layout: self.recipe(layout, exchanges), self.seed, self.traffic, self._folder
-        )
+        layout = ArrayLayout.of(initial_arrays)
+        layout.schema  # noqa: B018 - raises for arrays that cannot be sent
+        recipe = cache(lambda layout: self.recipe(layout, exchanges))  # its warnings are logged once
+        recipe(layout)
+        compressed = CompressedGrid(grid, recipe, self.seed, self.traffic, self._folder)
         arrays, done = compressed.resume(initial_arrays)
         try:
             rounds = max(1, num_rounds - done)

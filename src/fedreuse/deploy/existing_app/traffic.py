@@ -18,6 +18,8 @@ __all__ = ["Traffic", "size_of"]
 Way = Literal["down", "up"]
 WAYS: tuple[Way, Way] = ("down", "up")
 FIRST, AGREEMENT = "first contact", "agreement"
+_UNSEEN_SECONDS = 1.5 + 0.75
+"""Part of an exchange in which its node polls: half of the 3 s between polls, and until the reply is noticed here."""
 
 
 def size_of(content: RecordDict) -> int:
@@ -36,6 +38,8 @@ class Traffic:
         counts: Number of messages to nodes, and of those that were sent again.
         own: What Flower adds to the records that crossed.
         own_dense: What Flower adds to the same messages as they were written.
+        is_on_wire: Whether messages reach real nodes over HTTP; in a simulation Flower adds nothing.
+        waited: Seconds from the submission of the run to the creation of this object, in which its nodes polled.
     """
 
     sent: Counter[tuple[str, Way]] = field(default_factory=Counter)
@@ -43,26 +47,30 @@ class Traffic:
     counts: Counter[str] = field(default_factory=Counter)
     own: OwnTraffic = field(default_factory=OwnTraffic)
     own_dense: OwnTraffic = field(default_factory=OwnTraffic)
+    is_on_wire: bool = field(default_factory=speaks_http)
+    waited: float = 0.0
+    _created: float = field(default_factory=lambda: time.monotonic())
     _began: dict[int, float] = field(default_factory=dict)
     _busy: Counter[int] = field(default_factory=Counter)
 
     def down(self, node: int, content: RecordDict, written: RecordDict | None) -> None:
         """Count a request to a node; `written` is the message of the strategy, None if it is sent again."""
-        self._began.setdefault(node, time.monotonic())
+        # before the first reply: a node that has waited since the run was submitted; later: one that joins
+        self._began.setdefault(node, time.monotonic() if self._busy else self._created - self.waited)
         self.own.request(content)
         if written is not None:
             self.own_dense.request(written)
 
     def worked(self, node: int, seconds: float) -> None:
-        """Note the time from a request to its reply; a node asks for messages every 3 s, so it began 1.5 s later."""
-        self._busy[node] += max(0.0, seconds - 1.5)  # type: ignore[assignment]  # a counter of seconds
+        """Note the time from a request to its reply, in most of which a node does not poll."""
+        self._busy[node] += max(0.0, seconds - _UNSEEN_SECONDS)  # type: ignore[assignment]  # a counter of seconds
 
     def added_by_flower(self) -> dict[str, dict[str, int]] | None:
         """Return an estimate of the bytes that Flower adds, `sent` and `uncompressed`, and `waiting` as part of both.
 
-        None if nodes do not use HTTP.
+        None if nodes do not use HTTP, or are simulated.
         """
-        if not self._began or not speaks_http():
+        if not self._began or not self.is_on_wire:
             return None
         now = time.monotonic()
         seconds = {node: now - began for node, began in self._began.items()}

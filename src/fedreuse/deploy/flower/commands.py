@@ -71,8 +71,9 @@ def supernode_command(
     node_config: Mapping[str, str | int | bool],
     security: tuple[Path | None, Path | None],
     resident: Path | None,
+    is_guarded: bool = True,
 ) -> list[str]:
-    """Return the command of the SuperNode of one client behind `front_door`.
+    """Return the command of the SuperNode of one client.
 
     Args:
         superlink: HOST:PORT of the SuperLink.
@@ -80,17 +81,17 @@ def supernode_command(
         node_config: Flower's node configuration.
         security: Root certificate and the node's private key; None for neither.
         resident: Folder of the resident worker; None for a process per message.
+        is_guarded: Start it behind `front_door`; without it and a resident worker, Flower's own program, unmodified.
     """
-    if resident is not None:
+    if is_guarded or resident is not None:
         check_programs()
     root, key = security
     node_settings = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
-    door, keeper = (
-        ["fedreuse.deploy.flower.front_door", "supernode"],
-        ["fedreuse.deploy.resident.keeper", str(resident)],
-    )
+    door = ["fedreuse.deploy.flower.front_door", "supernode"]
+    ours = door if resident is None else ["fedreuse.deploy.resident.keeper", str(resident)]
+    is_plain = resident is None and not is_guarded
     command = [
-        sys.executable, "-P", "-m", *(door if resident is None else keeper),
+        *(["flower-supernode"] if is_plain else [sys.executable, "-P", "-m", *ours]),
         "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", node_settings,
     ]  # fmt: skip
     command += ["--insecure"] if root is None else ["--root-certificates", str(root)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from fedreuse.deploy.flower.private import program_part
+
 __all__ = ["issue_token", "names_of"]
 
 _TOKEN_BYTES = 32
@@ -24,14 +26,13 @@ def issue_token(host: str, port: int, certificate: str) -> str:
     Returns:
         The token.
     """
-    from flwr.cli.auth_plugin.oidc_cli_plugin import OidcCliPlugin
-    from flwr.supercore.auth.typing import AccountAuthCredentials
-
+    plugin = program_part("OidcCliPlugin")
+    credentials = program_part("AccountAuthCredentials")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     names = {host, "127.0.0.1", "localhost", *(names_of(Path(certificate)) if certificate else ())}
     for name in sorted(names):
         address = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
-        OidcCliPlugin(address).store_tokens(AccountAuthCredentials(access_token=token, refresh_token=token))
+        plugin(address).store_tokens(credentials(access_token=token, refresh_token=token))
     return token
 
 

@@ -20,6 +20,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
+from fedreuse.deploy.flower.private import program_part
+
 __all__ = ["FrontDoor", "is_own_address", "main", "owner_of", "run_superlink", "run_supernode"]
 
 _FLEET, _CONTROL = "/v1/fleet/", "/v1/control/"
@@ -130,13 +132,12 @@ def _hex(packed: bytes) -> str:
 
 def run_superlink() -> None:
     """Run `flower-superlink` behind a door, with the arguments of this process."""
-    from flwr.superlink import extensions
-    from flwr.superlink.cli import flower_superlink
     from starlette.middleware import Middleware
 
     from fedreuse.deploy.flower.control_token import issue_token
     from fedreuse.deploy.flower.task_secrets import task_starter
 
+    extensions, flower_superlink = map(program_part, ("superlink_extensions", "flower_superlink"))
     host, port, root = _argument("--host"), int(_argument("--port")), _argument("--ssl-ca-certfile", "")
     token = issue_token(host, port, _argument("--ssl-certfile", ""))
     door = Middleware(FrontDoor, is_encrypted="--insecure" not in sys.argv, control_token=token)
@@ -149,11 +150,9 @@ def run_superlink() -> None:
 
 def run_supernode() -> None:
     """Run `flower-supernode` with a guarded Runtime API, with the arguments of this process."""
-    from flwr.supernode import main as api
-    from flwr.supernode.cli import flower_supernode
-
     from fedreuse.deploy.flower.task_secrets import task_starter
 
+    api, flower_supernode = map(program_part, ("supernode_main", "flower_supernode"))
     create_app = api.create_app
 
     def guarded(*arguments: Any, **options: Any) -> Any:

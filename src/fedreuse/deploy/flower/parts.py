@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from fedreuse.core.errors import WireError
-from fedreuse.core.spool import map_file, open_spool, write_pieces
+from fedreuse.core.mapped import map_file, open_spool, write_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,12 +1,16 @@
-"""Undocumented parts of Flower that apps use, all of them; `tests/deploy/flower/test_private.py` names what broke.
+"""Undocumented parts of Flower, all of them; `tests/deploy/flower/test_private.py` names what a new version changed.
 
-Only `front_door`, `task_secrets` and `control_token`, which extend the programs of one version, use more.
+Apps with compression need `remade`, `calling_app`, `of_type`, `serialized_bytes`, `check_replies` and
+`seconds_since_submission`, in every supported version. The rest is for the guarded SuperLink and the resident
+SuperNode, which extend the programs of one.
 """
 
 from __future__ import annotations
 
 import sys
 from copy import copy
+from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
 __all__ = [
+    "PROGRAM_PARTS",
     "calling_app",
     "check_programs",
     "check_replies",
@@ -30,7 +35,9 @@ __all__ = [
     "message_from_bytes",
     "message_to_bytes",
     "of_type",
+    "program_part",
     "remade",
+    "seconds_since_submission",
     "serialized_bytes",
     "set_identity",
     "speaks_http",
@@ -38,6 +45,21 @@ __all__ = [
 ]
 
 _PROGRAMS = "1.41."
+PROGRAM_PARTS = {
+    "OidcCliPlugin": "flwr.cli.auth_plugin.oidc_cli_plugin:OidcCliPlugin",
+    "resolve_bind_address": "flwr.supercore.address:resolve_bind_address",
+    "AccountAuthCredentials": "flwr.supercore.auth.typing:AccountAuthCredentials",
+    "flower_superexec": "flwr.supercore.cli:flower_superexec",
+    "TASK_TYPE_TO_APPIO_API_ADDRESS_ARG": "flwr.supercore.constant:TASK_TYPE_TO_APPIO_API_ADDRESS_ARG",
+    "TASK_TYPE_TO_COMMAND": "flwr.supercore.constant:TASK_TYPE_TO_COMMAND",
+    "SubprocessExecutor": "flwr.supercore.superexec.executor.subprocess_executor:SubprocessExecutor",
+    "LaunchResult": "flwr.supercore.superexec.executor.types:LaunchResult",
+    "flower_superlink": "flwr.superlink.cli:flower_superlink",
+    "superlink_extensions": "flwr.superlink.extensions",
+    "flower_supernode": "flwr.supernode.cli:flower_supernode",
+    "supernode_main": "flwr.supernode.main",
+}
+"""Parts of Flower's programs, as `module:attribute` or `module`."""
 
 
 def remade(reply: Message, content: RecordDict | Error, message_id: str) -> Message:
@@ -88,6 +110,15 @@ def is_on_wire(grid: Grid) -> bool:
     return speaks_http() and type(grid).__name__ == "HttpGrid"
 
 
+def seconds_since_submission(grid: Grid) -> float:
+    """Return how long ago the run of a grid was submitted; 0 if the grid does not know."""
+    try:
+        submitted = datetime.fromisoformat(grid.run.pending_at)
+    except (AttributeError, TypeError, ValueError):
+        return 0.0
+    return max(0.0, (datetime.now(UTC) - submitted.replace(tzinfo=submitted.tzinfo or UTC)).total_seconds())
+
+
 def check_programs() -> None:
     """Raise ConfigError if this version of Flower is not the one whose programs `front_door` and `keeper` extend."""
     found = version("flwr")
@@ -96,6 +127,23 @@ def check_programs() -> None:
             f"the guarded SuperLink and the resident SuperNode need flwr {_PROGRAMS}x, but {found} is installed; "
             f"install that, or use flower-superlink and flower-supernode with an app that is wrapped in Lean"
         )
+
+
+def program_part(name: str) -> Any:
+    """Return one of PROGRAM_PARTS.
+
+    Raises:
+        ConfigError: The installed version of Flower does not have it.
+    """
+    module, _, attribute = PROGRAM_PARTS[name].partition(":")
+    try:
+        found = import_module(module)
+        return getattr(found, attribute) if attribute else found
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"flwr {version('flwr')} has no {PROGRAM_PARTS[name]}, which the guarded SuperLink and the resident "
+            f"SuperNode need; install flwr {_PROGRAMS}x"
+        ) from error
 
 
 def serialized_bytes(content: RecordDict) -> int:

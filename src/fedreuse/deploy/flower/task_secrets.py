@@ -13,10 +13,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
+from fedreuse.deploy.flower.private import program_part
 
 __all__ = ["in_memory", "main", "start_task", "task_starter"]
 
@@ -44,8 +43,7 @@ def task_starter(host: str, port: int, root_certificate: str) -> Iterator[None]:
         port: Its port.
         root_certificate: Root certificate file of the Runtime API; empty without TLS.
     """
-    from flwr.supercore.address import resolve_bind_address
-
+    resolve_bind_address = program_part("resolve_bind_address")
     address = resolve_bind_address(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     with in_memory(secrets.token_bytes(_SECRET_BYTES)) as (descriptor, path):
         command = [
@@ -66,15 +64,20 @@ def task_starter(host: str, port: int, root_certificate: str) -> Iterator[None]:
                 process.wait()
 
 
-def start_task(spec: ExecutionSpec) -> LaunchResult:
-    """Start the process of a task; its token is in an anonymous file that the process inherits."""
-    from flwr.supercore.constant import TASK_TYPE_TO_APPIO_API_ADDRESS_ARG, TASK_TYPE_TO_COMMAND
-    from flwr.supercore.superexec.executor.types import LaunchResult
+def start_task(spec: Any) -> Any:
+    """Start the process of a task; its token is in an anonymous file that the process inherits.
 
+    Args:
+        spec: Flower's ExecutionSpec.
+
+    Returns:
+        Flower's LaunchResult.
+    """
+    programs = program_part("TASK_TYPE_TO_COMMAND")
+    addresses = program_part("TASK_TYPE_TO_APPIO_API_ADDRESS_ARG")
     with in_memory(spec.token.encode()) as (descriptor, path):
         command = [
-            TASK_TYPE_TO_COMMAND[spec.task_type], TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type],
-            spec.runtime_api_address, "--token-file", path,
+            programs[spec.task_type], addresses[spec.task_type], spec.runtime_api_address, "--token-file", path,
         ]  # fmt: skip
         if spec.insecure:
             command += ["--insecure"]
@@ -84,16 +87,14 @@ def start_task(spec: ExecutionSpec) -> LaunchResult:
             command += ["--parent-pid", str(spec.parent_pid)]
         output = subprocess.DEVNULL if spec.suppress_output else None
         subprocess.Popen(command, pass_fds=[descriptor], stdout=output, stderr=output)
-    return LaunchResult.accepted()
+    return program_part("LaunchResult").accepted()
 
 
 def main() -> None:
     """Run `flower-superexec` with `start_task`."""
-    from flwr.supercore.cli import flower_superexec
-    from flwr.supercore.superexec.executor.subprocess_executor import SubprocessExecutor
-
-    SubprocessExecutor.launch = lambda _, spec: start_task(spec)  # type: ignore[assignment, method-assign]
-    flower_superexec()
+    executor = program_part("SubprocessExecutor")
+    executor.launch = lambda _, spec: start_task(spec)
+    program_part("flower_superexec")()
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class LocalFederation:
         if node in self.data:
             node_config["data-path"] = str(self.data[node].absolute())
         resident = resident_folder(disk / "store") if self.is_resident else None
-        command = supernode_command(address, free_port(), node_config, (root, key), resident)
+        command = supernode_command(address, free_port(), node_config, (root, key), resident, self.is_guarded)
         if self.line is not None:
             command = self.line.command(node, command)
         self.nodes[node] = self._start(command, f"node-{node}", disk / "flower", self.homes.get(node))

@@ -14,7 +14,7 @@ from fedreuse.compression.wire.block import Block
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.modes import MODES
 from fedreuse.compression.wire.parcel import Parcel
-from fedreuse.core.spool import is_large, open_spool, write_pieces
+from fedreuse.core.mapped import is_large, open_spool, write_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import RunError
 from fedreuse.core.int_map import ABSENT, IntMap
-from fedreuse.core.spool import is_large
+from fedreuse.core.mapped import is_large
 from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import nbytes
 from fedreuse.engine.state.client_store import MemoryStore

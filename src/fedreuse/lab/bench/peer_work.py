@@ -44,8 +44,10 @@ class PeerWork:
             return cls(**arrays, training=json.loads(str(stored["training"])))
 
     def client(self, number: int, is_tuned: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the normalised examples of a client."""
+        """Return the examples of a client, normalised if they are images."""
         at = self.indices[self.offsets[number] : self.offsets[number + 1]]
+        if self.inputs.ndim == 2:
+            return torch.from_numpy(self.inputs[at]), torch.from_numpy(self.labels[at].astype(np.int64))
         shape = (1, -1, 1, 1)
         mean, std = torch.tensor(self.mean).view(shape), torch.tensor(self.std).view(shape)
         images = torch.from_numpy(self.inputs[at]).float().div_(255).sub_(mean).div_(std).float()
@@ -58,10 +60,12 @@ class PeerWork:
         sizes = np.diff(self.offsets)[cohort]
         return int(sizes.sum() * self.training["epochs"])
 
-    def network(self, is_tuned: bool) -> CnnNetwork:
-        """Return the paper's CNN for these images."""
-        channels, height, width = self.inputs.shape[1:]
+    def network(self, is_tuned: bool) -> nn.Module:
+        """Return the paper's CNN for images, and a linear classifier for vectors."""
         torch.manual_seed(0)  # noqa: TID251  (fedreuse is not importable here)
+        if self.inputs.ndim == 2:
+            return nn.Linear(self.inputs.shape[1], int(self.labels.max()) + 1)
+        channels, height, width = self.inputs.shape[1:]
         settings = self.training
         network = CnnNetwork((channels, height, width), int(settings["width"]), int(settings["hidden"]), is_tuned)
         return network.to(memory_format=torch.channels_last) if is_tuned else network  # type: ignore[call-overload]  # torch types it for tensors alone
