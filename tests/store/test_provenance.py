@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import fedreuse
-from fedreuse.store.provenance import provenance
+from fedreuse.store.provenance import _PACKAGE, _code_state, provenance
 
 
 def test_versions_are_those_that_run() -> None:
@@ -46,6 +47,25 @@ def test_the_code_is_named_by_its_commit() -> None:
     code = provenance()["code"]
     assert code["commit"] is None or re.fullmatch(r"[0-9a-f]{40}", code["commit"])
     assert (code["is_modified"] is None) == (code["commit"] is None)
+
+
+def test_a_change_anywhere_in_the_package_is_noticed(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    package = tmp_path / "package"
+    (package / "store").mkdir(parents=True)
+    (package / "code.py").touch()
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    assert Path(fedreuse.__file__).parent == _PACKAGE
+    assert _code_state(package)["is_modified"] is False
+    (tmp_path / "notes.txt").touch()
+    assert _code_state(package)["is_modified"] is False
+    (package / "code.py").write_text("pass")
+    assert _code_state(package)["is_modified"] is True
 
 
 def test_without_git_the_code_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

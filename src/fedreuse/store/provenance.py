@@ -52,8 +52,11 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _code_state() -> dict[str, Any]:
-    folder = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
+
+
+def _code_state(folder: Path = _PACKAGE) -> dict[str, Any]:
+    """Return the commit of the package's folder, and whether anything in it differs; None where git cannot tell."""
 
     def git(*words: str) -> str | None:
         try:
@@ -63,4 +66,5 @@ def _code_state() -> dict[str, Any]:
         return done.stdout.strip()
 
     commit = git("rev-parse", "HEAD")
-    return {"commit": commit, "is_modified": bool(git("status", "--porcelain", "--", str(folder))) if commit else None}
+    changes = git("status", "--porcelain", "--", str(folder)) if commit else None
+    return {"commit": commit, "is_modified": None if changes is None else bool(changes)}

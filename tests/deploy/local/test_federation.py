@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -14,6 +16,16 @@ from fedreuse.deploy.flower.server import STATE_FILE
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.runs.launch import run
 from tests.tiny import results, tiny
+
+
+def test_a_node_that_is_started_again_replaces_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    federation = LocalFederation(tmp_path, 1)
+    monkeypatch.setattr(federation, "_start", lambda *_: subprocess.Popen(["sleep", "600"]))
+    federation.start_node(0)
+    first = federation.nodes[0]
+    federation.start_node(0)
+    assert first.returncode == -signal.SIGKILL  # reaped, too: a Popen that is dropped alive warns
+    federation.stop()
 
 
 @pytest.mark.deploy

@@ -1,7 +1,9 @@
-"""NVFlare filters, with NVFlare's own messages and a simulated federation; `make test-nvflare` installs it."""
+"""NVFlare filters: NVFlare's own messages, a simulated federation, real sites; `make test-nvflare` installs it."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -186,3 +188,17 @@ def test_exact_coding_changes_a_federation_by_no_more_than_the_order_of_arrivals
         assert bool(list((tmp_path / name).rglob("fedreuse/client.safetensors"))) == bool(coding)
     # NVFlare adds results as they arrive, so that two runs of the same job differ in rounding, too
     assert np.abs(models[0] - models[1]).max() < 1e-5
+
+
+@pytest.mark.deploy
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
+def test_three_real_sites_send_less_on_their_sockets(tmp_path: Path) -> None:
+    out, plain = tmp_path / "bytes.json", "NVFlare's FedAvg"
+    words = [sys.executable, str(EXAMPLE / "measure.py"), "--rounds", "8", "--only", plain, "top_k", "--out", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=EXAMPLE)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    jobs = json.loads(out.read_text())["jobs"]
+    saved = {way: jobs[plain][way] - jobs["top_k"][way] for way in ("up", "down")}
+    models = 8 * 3 * 4 * 167_178  # eight rounds, three sites; NVFlare's polling grows with the time of a job
+    assert saved["up"] > 0.7 * models
+    assert saved["down"] > 0.5 * models  # the first model is sent whole

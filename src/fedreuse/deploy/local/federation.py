@@ -105,7 +105,10 @@ class LocalFederation:
         return f"{LOOPBACK}:{self.port}"
 
     def start_node(self, node: int) -> None:
-        """Start the SuperNode of a client, or start it again."""
+        """Start the SuperNode of a client, or start it again; one that still runs is killed."""
+        if (old := self.nodes.pop(node, None)) is not None:
+            old.kill()
+            old.wait()
         disk = self.folder / f"node-{node}"
         disk.mkdir(parents=True, exist_ok=True)
         root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
