@@ -1,10 +1,11 @@
 """Bounds on single clients where replies enter the server, before any method sees them.
 
-norm      |d_i| at most the median of the last norms of the clients, for each group: weights, statistics, controls
+norm      |d_i| at most LONGEST x the median of the last norms of the clients, for each group: weights, statistics,
+          controls
 spread    each coordinate within SPREAD x MAD of the median over the replies
 sums      s_i = d_i + KEPT s_i, the recent replies of a client, with every coordinate cut to the range of s_j over the
           clients without the largest and the smallest CUT of them; d_i is scaled by the same factor in each coordinate
-examples  n_i at most the median of n_j over all clients
+examples  n_i at most COUNTED x the median of n_j over all clients
 
 A minority of the clients cannot move a median beyond the values of the others. Norms are compared over the clients that
 answered last, not over one exchange: a method that asks few clients, such as DG-FedReuse, may ask mostly attackers. If
@@ -47,6 +48,8 @@ __all__ = [
     "most_examples",
 ]
 
+LONGEST, COUNTED = 1.0, 1.0
+"""Largest norm, and largest number of examples, in medians."""
 SPREAD = 2.0
 """Largest distance of a coordinate from the median, in median absolute deviations."""
 CUT = 0.25
@@ -142,7 +145,7 @@ def bounded(replies: Replies, seen: Seen, *, knows_all: bool = True) -> tuple[di
         norms[group] = _newest(norms.get(group, {}), lengths)
         if len(norms[group]) < FEWEST_NORMS:
             continue
-        most = float(np.median(list(norms[group].values())))
+        most = LONGEST * float(np.median(list(norms[group].values())))
         long = {client for client, length in lengths.items() if length > most}
         flagged |= {client for client, length in lengths.items() if length > FLAGGED * most}
         shorter = {
@@ -225,9 +228,9 @@ def _marked(events: Events, flagged: set[int]) -> Events:
 
 
 def most_examples(examples: np.ndarray) -> int | None:
-    """Return the cap on a client's examples, the median over the clients that have any; None without any."""
+    """Return the cap on a client's examples, COUNTED medians over the clients that have any; None without any."""
     present = examples[examples > 0]
-    return max(1, int(np.median(present))) if len(present) else None
+    return max(1, int(COUNTED * np.median(present))) if len(present) else None
 
 
 def chosen_bounds(config: RunConfig, is_at_home: bool) -> Literal["median", "none"] | None:

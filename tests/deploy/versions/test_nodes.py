@@ -18,8 +18,6 @@ from fedreuse.deploy.flower.commands import environment
 from fedreuse.deploy.local.federation import free_port
 
 INSTALLED = Version(version("flwr"))
-IS_HTTP = Version("1.41") <= INSTALLED
-"""One port for all APIs."""
 HAS_CONFIG = Version("1.26") <= INSTALLED
 """Addresses of SuperLinks in FLWR_HOME, and no longer in the app."""
 APP = Path(__file__).parents[1] / "steps_app"
@@ -44,7 +42,14 @@ def running(command: Sequence[str], folder: Path, name: str) -> Iterator[subproc
                 process.wait()
 
 
-def submit(folder: Path, control: int) -> None:
+def options_of(program: str, folder: Path) -> str:
+    """Return the help of a program: addresses of APIs became one host and port, one after the other."""
+    return subprocess.run(
+        [program, "--help"], env=environment(folder), capture_output=True, text=True, check=True
+    ).stdout
+
+
+def submit(folder: Path, control: int, superlink: subprocess.Popen[bytes]) -> None:
     app, text = shutil.copytree(APP, folder / "app"), f'address = "127.0.0.1:{control}"\ninsecure = true\n'
     home = folder / "flwr"
     home.mkdir()
@@ -56,6 +61,7 @@ def submit(folder: Path, control: int) -> None:
     command = ["flwr", "run", str(app), "local", "--run-config", f"folder='{folder}' rounds=3 nodes=2"]
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (done := subprocess.run(command, env=environment(home), capture_output=True, text=True)).returncode:
+        assert superlink.poll() is None, (folder / "superlink.log").read_text()[-5000:]
         assert time.monotonic() < deadline, done.stdout + done.stderr  # the SuperLink is not up yet
         time.sleep(2)
 
@@ -63,24 +69,26 @@ def submit(folder: Path, control: int) -> None:
 @pytest.mark.slow
 @pytest.mark.deploy
 def test_a_compressed_app_on_nodes(tmp_path: Path) -> None:
-    fleet, control, server = free_port(), free_port(), free_port()
-    superlink = ["flower-superlink", "--insecure"]
-    if IS_HTTP:
-        control = fleet
-        superlink += ["--host", "127.0.0.1", "--port", str(fleet)]
-    else:
-        for api, port in (("fleet", fleet), ("control", control), ("serverappio", server)):
-            superlink += [f"--{api}-api-address", f"127.0.0.1:{port}"]
+    ports = {api: free_port() for api in ("fleet", "control", "serverappio", "host")}
+    known, superlink = options_of("flower-superlink", tmp_path), ["flower-superlink", "--insecure"]
+    has_port = "  --port PORT" in known  # first for tasks, with 1.37 for `flwr`, with 1.41 for nodes, too
+    for api in ("fleet", "control", "serverappio"):
+        if f"--{api}-api-address" in known and (api == "fleet" or not has_port):
+            superlink += [f"--{api}-api-address", f"127.0.0.1:{ports[api]}"]
+        else:
+            ports[api] = ports["host"]
+    superlink += ["--host", "127.0.0.1", "--port", str(ports["host"])] if has_port else []
+    has_address = "--clientappio-api-address" in options_of("flower-supernode", tmp_path)
     with ExitStack() as stack:
         server_process = stack.enter_context(running(superlink, tmp_path, "superlink"))
         for node in range(2):
             own = str(free_port())
-            address = ["--port", own] if IS_HTTP else ["--clientappio-api-address", f"127.0.0.1:{own}"]
+            address = ["--clientappio-api-address", f"127.0.0.1:{own}"] if has_address else ["--port", own]
             config = f'partition-id={node} store="{tmp_path / f"disk-{node}" / "store"}"'
             (tmp_path / f"disk-{node}").mkdir()
-            command = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{fleet}", *address]
+            command = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{ports['fleet']}", *address]
             stack.enter_context(running([*command, "--node-config", config], tmp_path, f"node-{node}"))
-        submit(tmp_path, control)
+        submit(tmp_path, ports["control"], server_process)
         deadline, result = time.monotonic() + PATIENCE_SECONDS, tmp_path / "result.json"
         while not result.exists():
             log = (tmp_path / "superlink.log").read_text()[-5000:]
