@@ -105,6 +105,7 @@ CASES = [
     Case("fedavg", uplink=ECUQ),
     Case("fedavg", uplink={"name": "eden", "bits": 2, "bucket": 8}),
     Case("fedavg", uplink={"name": "subspace", "ratio": 0.25, "bucket": 8}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": {"name": "low_rank", "ratio": 0.3}}),
     Case("fedavg", uplink="drive", downlink={"name": "delta", "codec": {"name": "eden", "bits": 4, "unbiased": False}}),
     Case("fedavg", uplink={"name": "error_feedback", "codec": DRIVE}),
     Case("fedavg", uplink={"name": "error_feedback", "codec": TERNARY}),

@@ -183,7 +183,7 @@ def _packed(prefix: str) -> dict[str, bytes]:
                 packed = codecs.parse({"name": "packed", "codec": inner, "least": 0}, "codec")
                 parcel = packed.encode(Tensors(schema, change), schema, rng, held)  # type: ignore[call-arg]
                 found[f"{prefix}-{name}-{inner}-{which}"] = _seed(parcel, which)
-        for inner in ("qsgd", "ternary", "ecuq", "natural", "rand_k", "eden", "subspace"):
+        for inner in ("qsgd", "ternary", "ecuq", "natural", "rand_k", "eden", "subspace", "low_rank"):
             packed = codecs.parse({"name": "packed", "codec": inner, "least": 0}, "codec")
             parcel = packed.encode(Tensors(schema, np.repeat(steps[::4], 4)[: schema.size]), schema, rng)
             found[f"{prefix}-{inner}-{which}"] = _seed(parcel, which)

@@ -14,6 +14,7 @@ from fedreuse.accounting.dense import dense_reference, evaluation_size, message_
 from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.low_rank import LowRank
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.packed import Packed
 from fedreuse.compression.codecs.top_k import TopK
@@ -53,6 +54,8 @@ _FIRST_SHARE, _FIRST_MOST = 0.1, 4.0
 """First differences: share of the downlink that they may add, and their largest multiple of an ordinary one."""
 _LOST = 0.1
 """Share of the clients whose state may be lost once: their second first difference is planned, too."""
+_LOW_RANK_MOST = 4_000_000
+"""Weights up to which outer products are tried: finding them takes several passes over the update for each."""
 _LONGEST_LIST = 4
 """Bytes by which a list of many broadcasts is described longer than one of few."""
 
@@ -80,12 +83,20 @@ class BytePlan:
         is_shared: True if all clients receive the same broadcasts.
         is_stateless: True if every request is a difference to the initial model.
         values: Small values that every reply carries.
+        low_rank: True if outer products are tried for every message, in models of at most four million weights.
     """
 
     def __init__(
-        self, scope: Scope, *, is_shared: bool, is_stateless: bool = False, values: Mapping[str, Value] | None = None
+        self,
+        scope: Scope,
+        *,
+        is_shared: bool,
+        is_stateless: bool = False,
+        values: Mapping[str, Value] | None = None,
+        low_rank: bool = False,
     ) -> None:
         """Count the messages of the run."""
+        self._tries_low_rank = low_rank and scope.schema.weights.size <= _LOW_RANK_MOST
         self._is_stateless = is_stateless
         self._scope, self._schema, self._is_shared = scope, scope.schema, is_shared
         self._values = dict(values or {})
@@ -293,7 +304,8 @@ class BytePlan:
             is_for = kind == next(kind for most, kind in formats if body <= most * size or most == 1)
             if kind == "int4" or (is_for and self._least_body(way, kind) <= body):
                 break
-        return Fit(Packed(_sparse(kind, min(1.0, 5 * body / size)), least=0), body)
+        other = LowRank(min(1.0, body / size)) if self._tries_low_rank else None
+        return Fit(Packed(_sparse(kind, min(1.0, 5 * body / size)), least=0), body, other)
 
     def _most_of_least(self, way: Way) -> int:
         """Return the largest size of the smallest message: one coordinate of each tensor."""

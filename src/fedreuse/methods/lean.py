@@ -34,7 +34,8 @@ B = budget * (N * S + E) - E; in every formula above, budget * N * S becomes tha
 
 With `by_line` the bytes of each direction are divided by the clients' bandwidths (line_budgets.py) instead of equally.
 
-C is `allot`, packed; its rounding follows from the share of the weights' dense bytes that a message may take. Running
+C is the better of `allot`, packed, and `low_rank` for each message; the rounding of the first follows from the share
+of the weights' dense bytes that a message may take. Running
 statistics are sent as bf16. The evaluated model is a moving average of the models, which reduces noise and costs no
 bytes. Where the budget allows a dense message, the link is dense and without memory: at budget 1 both directions are
 dense and nothing is averaged, which is FedAvg.
@@ -96,6 +97,10 @@ class Lean(Alias):
             same for all, so that slow lines do not hold up a round; the sum of bytes is the same. False: all clients
             send and receive equally much.
 
+        low_rank: True: every message of weights is encoded as its largest coordinates and as a few outer products of
+            each matrix, and the one with the smaller error is sent, in models of at most four million weights. False:
+            largest coordinates only.
+
     Raises:
         ConfigError: Once the federation is known, if the budget is above 1 or below the smallest possible one.
 
@@ -108,6 +113,7 @@ class Lean(Alias):
     server_memory: Literal["auto", "per_client", "shared", "none"] = "auto"
     buffer: int | None = None
     by_line: bool = False
+    low_rank: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges; that of the budget depends on the federation."""
@@ -201,4 +207,6 @@ class Lean(Alias):
     def _plan(self, scope: Scope) -> BytePlan:
         values, memory = {"slope": 0.5} if self.buffer is None else {}, self.memory(scope)
         scope = replace(scope, buffer=self.buffer)
-        return BytePlan(scope, is_shared=memory == "shared", is_stateless=memory == "none", values=values)
+        return BytePlan(
+            scope, is_shared=memory == "shared", is_stateless=memory == "none", values=values, low_rank=self.low_rank
+        )

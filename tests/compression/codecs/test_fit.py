@@ -9,6 +9,7 @@ from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.codec import codecs
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.low_rank import LowRank
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.packed import Packed
 from fedreuse.compression.codecs.ratio import with_ratio
@@ -70,8 +71,10 @@ def test_too_little_for_one_coordinate_each_is_one_coordinate_each() -> None:
 
 def test_a_codec_without_a_ratio_is_refused() -> None:
     for inner in (Dense(), Packed(Dense())):
-        with pytest.raises(ConfigError, match=r"fit\.codec must have a ratio: top_k, ternary or allot"):
+        with pytest.raises(ConfigError, match=r"fit\.codec must have a ratio: top_k, ternary, allot or low_rank"):
             Fit(inner, 100)
+        with pytest.raises(ConfigError, match=r"fit\.other must have a ratio"):
+            Fit(TopK(), 100, inner)
     with pytest.raises(ConfigError, match=r"uplink: fit\.bytes must be at least 1, got 0"):
         codecs.parse({"name": "fit", "bytes": 0}, "uplink")
 
@@ -86,3 +89,15 @@ def test_zeros_do_not_leave_a_message_empty() -> None:
     allowed = int(0.97 * whole)
     used = encode(Fit(codec, allowed), few).body_bytes
     assert third / 2 < used <= allowed
+
+
+def test_the_better_of_two_codecs_is_sent() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema((TensorSpec("w", (40, 30)),))
+    flat = np.outer(rng.normal(size=40), rng.normal(size=30)).astype(np.float32)
+    single = np.zeros((40, 30), np.float32)
+    single[[0, 3, 7, 9], [0, 5, 9, 2]] = [9, -8, 7, 6]  # rank 4, four coordinates
+    codec = Fit(TopK(), 60, LowRank())
+    modes = [encode(codec, Tensors(schema, one.reshape(-1))).blocks[0].mode.name for one in (flat, single)]
+    assert modes == ["factors", "pairs"]
+    assert all(encode(codec, Tensors(schema, one.reshape(-1))).body_bytes <= 60 for one in (flat, single))
