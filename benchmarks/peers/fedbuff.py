@@ -51,7 +51,7 @@ def compare(path: str) -> tuple[float, int]:
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
-    class Weights(IFLModel):
+    class Weights(IFLModel):  # type: ignore[misc]  # FLSim has no types
         """A model of nothing but weights."""
 
         def __init__(self, values: np.ndarray) -> None:
@@ -90,7 +90,7 @@ def compare(path: str) -> tuple[float, int]:
         has_stepped = aggregator.on_client_training_end(delta, delta, weight=discount.weight(int(age)))
         assert has_stepped == (number % BUFFER == 0)
         if has_stepped:
-            found = server.module.weights.detach().numpy()
+            found = server.module.get_parameter("weights").detach().numpy()
             apart = max(apart, float(np.abs(found - models[number // BUFFER]).max()))
     return apart, int(ages.max())
 
