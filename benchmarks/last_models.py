@@ -3,7 +3,8 @@
 python -m benchmarks.last_models RUNS... --out docs/bench/last-models.json
 
 A row per complete run in the named folders, which must hold models (exports in results/ do not): its last model on all
-examples that its clients train on; the test split stays sealed. Lists have a number per class:
+examples that its clients train on; the test split stays sealed. With `--kept` a row for each model of `keep.models`
+instead. Lists have a number per class:
 
 score, score_again    share of examples that are classified correctly: by the model as it was merged, and with running
                       statistics computed again as the mean over batches of all clients' examples, in random order
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedreuse.config.run_config import load
@@ -44,23 +46,24 @@ __all__ = ["looked_at", "main", "recalls", "renew_statistics"]
 _BATCH = 500
 
 
-def looked_at(result: Result) -> Row:
-    """The row of one complete run."""
+def looked_at(result: Result, kept: int | None = None) -> Row:
+    """The row of one complete run: of its last model, or of the one that was kept after a round."""
     directory = RunDirectory.open(result.directory)
     directory.verify()
-    arrays = directory.model()
+    last = result.rounds if kept is None else kept
+    arrays = directory.model() if kept is None else load_file(directory.path / f"models/round-{kept:05d}.safetensors")
     federation = assemble(load(directory.config))
     module, trainer, index = federation.network.module, federation.trainer, federation.prepared.training
     with_values(module, arrays)
     labels, examples = federation.prepared.data.train.labels, index.indices
-    cohort = Schedule.load(directory.path / "schedule.json").cohort(result.rounds).clients
+    cohort = Schedule.load(directory.path / "schedule.json").cohort(last).clients
     merged = recalls(module, trainer, examples)
     renew_statistics(module, trainer, examples)
     again = recalls(module, trainer, examples)
     share = _shares(labels[examples], len(merged))
     return {
         "dataset": result.dataset, "network": result.network, "variant": result.variant, "seed": result.seed,
-        "round": result.rounds, "run_id": result.run_id, "examples": len(examples),
+        "round": last, "run_id": result.run_id, "examples": len(examples),
         "score": float(merged @ share), "score_again": float(again @ share),
         "recall": merged.tolist(), "recall_again": again.tolist(), "share": share.tolist(),
         "cohort_share": _shares(labels[examples[np.isin(index.owners, cohort)]], len(merged)).tolist(),
@@ -102,10 +105,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of runs with their models")
     parser.add_argument("--out", type=Path, default=Path("bench/last-models.json"), help="the results file")
+    parser.add_argument("--kept", action="store_true", help="the models of `keep.models` instead of the last one")
     given = parser.parse_args(words)
-    rows = []
+    rows: list[Row] = []
     for result in (one for place in given.runs for one in read_runs(place) if one.is_complete):
-        rows.append(looked_at(result))
+        rounds = load(RunDirectory.open(result.directory).config).keep.models if given.kept else (None,)
+        rows.extend(looked_at(result, kept) for kept in rounds)
         print(f"{result.dataset} {result.variant}, seed {result.seed}", file=sys.stderr, flush=True)  # noqa: T201 - a sign of life
     if not rows:
         raise no_runs(*given.runs)

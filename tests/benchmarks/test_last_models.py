@@ -57,6 +57,15 @@ def test_a_small_run_is_looked_at_and_stored(tmp_path: Path) -> None:
     assert row["cohort_share"] != row["share"]
 
 
+def test_kept_models_have_a_row_each(tmp_path: Path) -> None:
+    run(load({**SMALL, "keep": {"models": [2, 4]}}), tmp_path / "runs" / "one")
+    main([str(tmp_path / "runs"), "--kept", "--out", str(tmp_path / "kept.json")])
+    main([str(tmp_path / "runs"), "--out", str(tmp_path / "last.json")])
+    (second, fourth), (last,) = read(tmp_path / "kept.json").rows, read(tmp_path / "last.json").rows
+    assert (second["round"], fourth) == (2, last)
+    assert second["recall"] != last["recall"]
+
+
 def test_folders_without_models_are_told(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="no run directory here"):
         main([str(tmp_path), "--out", str(tmp_path / "seen.json")])

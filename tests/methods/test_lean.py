@@ -16,6 +16,7 @@ from fedreuse.accounting.traffic import traffic
 from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.codec import Codec
 from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.low_rank import LowRank
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.links.broadcast import Broadcast
 from fedreuse.compression.links.from_initial import FromInitial
@@ -596,3 +597,13 @@ def test_without_memory_a_request_has_the_mean_allowance() -> None:
     )
     # 590 requests carry differences, 45 of them first ones
     assert abs(545 * ordinary + 45 * first - 590 * mean) < 590 * 8
+
+
+def test_outer_products_are_tried_within_the_same_bytes() -> None:
+    plain, both = (Lean(0.02, low_rank=low_rank).resolve(SCOPE) for low_rank in (False, True))
+    for links, others in ((plain.uplink, both.uplink), (plain.downlink, both.downlink)):
+        for group, link in links.items():
+            if group in ("update", "model"):
+                codec, other = codec_of(link), codec_of(others[group])
+                assert (codec.other, other.bytes) == (None, codec.bytes)
+                assert isinstance(other.other, LowRank)

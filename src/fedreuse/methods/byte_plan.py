@@ -14,7 +14,7 @@ from fedreuse.accounting.dense import dense_reference, evaluation_size, message_
 from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
-from fedreuse.compression.codecs.low_rank import LowRank
+from fedreuse.compression.codecs.low_rank import MOST_WEIGHTS, LowRank
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.packed import Packed
 from fedreuse.compression.codecs.top_k import TopK
@@ -54,8 +54,6 @@ _FIRST_SHARE, _FIRST_MOST = 0.1, 4.0
 """First differences: share of the downlink that they may add, and their largest multiple of an ordinary one."""
 _LOST = 0.1
 """Share of the clients whose state may be lost once: their second first difference is planned, too."""
-_LOW_RANK_MOST = 4_000_000
-"""Weights up to which outer products are tried: finding them takes several passes over the update for each."""
 _LONGEST_LIST = 4
 """Bytes by which a list of many broadcasts is described longer than one of few."""
 
@@ -96,7 +94,7 @@ class BytePlan:
         low_rank: bool = False,
     ) -> None:
         """Count the messages of the run."""
-        self._tries_low_rank = low_rank and scope.schema.weights.size <= _LOW_RANK_MOST
+        self._tries_low_rank = low_rank and scope.schema.weights.size <= MOST_WEIGHTS
         self._is_stateless = is_stateless
         self._scope, self._schema, self._is_shared = scope, scope.schema, is_shared
         self._values = dict(values or {})

@@ -28,9 +28,10 @@ def drawn(link: object, held: bool) -> int:
     return int(link.send(Tensors(part, values), None, context)[0].body_bytes)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("low_rank", [False, True])
 @pytest.mark.parametrize("budget", [0.02, 0.05, 0.3])
-def test_both_directions_keep_the_budget(budget: float) -> None:
-    plan, dense = BudgetPlan(budget, SCHEMA, ALL), dense_reference(SCHEMA)
+def test_both_directions_keep_the_budget(budget: float, low_rank: bool) -> None:
+    plan, dense = BudgetPlan(budget, SCHEMA, ALL, low_rank), dense_reference(SCHEMA)
     statistics = 2 * 200  # bf16
     up = drawn(plan.uplink()["update"], True) + statistics
     assert 0.7 * budget * dense.reply_bytes < up < budget * dense.reply_bytes
@@ -118,3 +119,15 @@ def test_models_of_the_size_that_the_guide_names_keep_the_budget_on_real_nodes(
 
     assert share(size) == pytest.approx(budget)
     assert share(size // 2) > 1.3 * budget
+
+
+def test_outer_products_are_tried_if_asked_for() -> None:
+    flat = np.random.default_rng(0).choice([-1.0, 1.0], 300)  # every update a product of signs: no large coordinate
+    values = Tensors(
+        SCHEMA.weights, np.concatenate([np.outer(flat[:100], flat[100:]).reshape(-1), np.zeros(200)]).astype("f4")
+    )
+    context = LinkContext(SCHEMA.weights, 2, 0, np.random.default_rng(1), initial=zeros(SCHEMA.weights))
+    for low_rank in (True, False):
+        parcel, _ = BudgetPlan(0.02, SCHEMA, ALL, low_rank).uplink()["update"].send(values, None, context)
+        assert parcel is not None
+        assert (parcel.blocks[0].mode.name == "factors") == low_rank

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import Schema, TensorSpec
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["LowRank"]
+__all__ = ["MOST_WEIGHTS", "LowRank"]
+
+MOST_WEIGHTS = 4_000_000
+"""Weights up to which presets try this codec: each product takes several passes over its tensor."""
 
 _SMALLEST, _LARGEST = 2.0**-100, 2.0**120
 """Largest magnitudes of tensors that have scales in float32, with room for their sums."""

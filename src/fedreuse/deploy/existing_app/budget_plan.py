@@ -28,6 +28,7 @@ from fedreuse.accounting.dense import dense_reference, message_groups
 from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.low_rank import MOST_WEIGHTS, LowRank
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.packed import Packed
 from fedreuse.compression.codecs.top_k import TopK
@@ -108,6 +109,7 @@ class BudgetPlan:
         budget: Share of the bytes that the strategy sends without compression, in each direction, in (0, 1].
         schema: Schema of the model.
         exchanges: Messages of the run.
+        low_rank: True if outer products are tried for every message, in models of at most four million weights.
 
     Raises:
         ConfigError: The budget is out of range, or below the smallest possible one.
@@ -116,6 +118,7 @@ class BudgetPlan:
     budget: float
     schema: ModelSchema
     exchanges: Exchanges
+    low_rank: bool = False
 
     def __post_init__(self) -> None:
         """Check the budget."""
@@ -264,7 +267,9 @@ class BudgetPlan:
 
     def _fitting(self, way: str, allowed: int) -> Fit:
         body = max(1, allowed - self._rest(way))
-        return Fit(_codec(body / self.schema.weights.dense_bytes), body)
+        share, is_tried = body / self.schema.weights.dense_bytes, self.schema.weights.size <= MOST_WEIGHTS
+        other = LowRank(min(1.0, share)) if self.low_rank and is_tried else None
+        return Fit(_codec(share), body, other)
 
     def _rest(self, way: str) -> int:
         """Return the bytes of a message around the values of its weights."""

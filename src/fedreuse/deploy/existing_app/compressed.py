@@ -222,6 +222,9 @@ class Lean(Compressed):
         joined_evaluation: Whether nodes evaluate a model in the exchange in which they train it, in the next round. The
             metrics are the same, and there are half as many messages; `aggregate_evaluate` of a round is called after
             `configure_train` of the next. None: unless the strategy has a loop or an `aggregate_evaluate` of its own.
+        low_rank: Whether each message is also encoded as a few outer products of every matrix, and sent in the form
+            with the smaller error, in models of at most four million weights. For updates without large coordinates,
+            as Adam makes them in transformers and LoRA adapters.
 
     Raises:
         ConfigError: A budget out of range; at the start, one below the smallest possible for this run.
@@ -242,15 +245,16 @@ class Lean(Compressed):
         folder: str | Path | None = None,
         seed: int = 101,
         joined_evaluation: bool | None = None,
+        low_rank: bool = False,
     ) -> None:
         """Check the settings; nothing is sent yet."""
         require(0 < budget <= 1, "budget must be above 0 and at most 1", budget)
         super().__init__(strategy, folder=folder, seed=seed, joined_evaluation=joined_evaluation)
-        self.budget = budget
+        self.budget, self.low_rank = budget, low_rank
 
     def recipe(self, layout: ArrayLayout, exchanges: Exchanges) -> Recipe:
         """Return the links that keep to the budget."""
-        plan = BudgetPlan(self.budget, layout.schema, exchanges)
+        plan = BudgetPlan(self.budget, layout.schema, exchanges, self.low_rank)
         for hint in (plan.hint(), plan.overhead_hint()):
             if hint is not None:
                 _log.warning("fedreuse: %s", hint)
