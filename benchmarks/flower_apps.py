@@ -30,7 +30,7 @@ from fedreuse.lab.bench.results import made_now, read
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["APPS", "CHANGES", "change", "main", "measure"]
+__all__ = ["APPS", "ARGUMENTS", "CHANGES", "change", "main", "measure"]
 
 FOLDER = Path(__file__).parents[1] / "examples" / "quickstarts"
 APPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,6 +42,8 @@ APPS: dict[str, tuple[str, dict[str, Any]]] = {
     "jax": ("numpy", {"framework": "jax"}),
 }
 """Folder and run configuration of each app."""
+ARGUMENTS = {"lora": "low_rank=True"}
+"""Arguments of `Lean` beside the budget, by app."""
 _NODES = 3
 _PROGRAMS = {
     "resident.worker": "client app",
@@ -58,7 +60,7 @@ _START = "    result = strategy.start(\n"
 CHANGES = {
     "server_app.py": [
         (_STRATEGY, f"{_STRATEGY}from fedreuse.deploy import Lean\n"),
-        (_START, f"    strategy = Lean(strategy, budget={{budget}}, folder={{folder!r}})\n{_START}"),
+        (_START, f"    strategy = Lean(strategy, budget={{budget}}, folder={{folder!r}}{{more}})\n{_START}"),
     ],
     "client_app.py": [
         (_CLIENT, f"{_CLIENT}from fedreuse.deploy import compression_mod\n"),
@@ -68,8 +70,8 @@ CHANGES = {
 """Replacements (old text, new text) by file."""
 
 
-def change(app: Path, budget: float) -> int:
-    """Put `Lean` and its mod into a copy of an app, and return the number of changed lines."""
+def change(app: Path, budget: float, more: str = "") -> int:
+    """Put `Lean`, with more arguments, and its mod into a copy of an app, and return the number of changed lines."""
     num_lines = 0
     for name, replacements in CHANGES.items():
         for path in app.rglob(name):
@@ -77,7 +79,7 @@ def change(app: Path, budget: float) -> int:
             for old, new in replacements:
                 if text.count(old) != 1:
                     raise SystemExit(f"{path}: {old!r} occurs {text.count(old)} times")
-                text = text.replace(old, new.format(budget=budget, folder=str(app.parent)))
+                text = text.replace(old, new.format(budget=budget, folder=str(app.parent), more=more and f", {more}"))
                 num_lines += 1
             path.write_text(text)
     return num_lines
@@ -98,7 +100,10 @@ def measure(name: str, rounds: int, budget: float | None, folder: Path, is_resid
     app = shutil.copytree(FOLDER / source, folder / "app")
     row: dict[str, Any] = {"app": name, "rounds": rounds, "nodes": _NODES, "is_resident": is_resident, "budget": budget}
     row["program"] = "resident" if is_resident else "Flower's own"
-    row["changed_lines"] = 0 if budget is None else change(app, budget)
+    row["changed_lines"], row["arguments"] = 0, ""
+    if budget is not None:
+        row["arguments"] = ARGUMENTS.get(name, "")
+        row["changed_lines"] = change(app, budget, row["arguments"])
     if is_resident:
         _stay_in_memory(app)
     result = folder / "result.json"
