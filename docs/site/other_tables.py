@@ -382,7 +382,7 @@ def apps(name: str) -> list[Table]:
     """Flower apps with their own strategy and with `Lean`, from `python -m benchmarks.flower_apps`."""
     lines = tuple(
         (
-            f"`{after['app']}`{_NODES[after['program']]}",
+            f"`{after['app']}`{_NODES[after['program']]}{_arguments(after)}",
             str(after["rounds"]), f"{after['budget']:g}",
             *(_change(before, after, way) for way in _WAYS),
             " / ".join(f"{_ledger(after, way):.3f}" for way in _WAYS),
@@ -430,6 +430,11 @@ def saved(name: str) -> list[Table]:
 
 _NODES = {"resident": "", "guarded": ", process per message", "Flower's own": ", Flower's SuperNodes"}
 _WAYS, _SCORES, _PROGRAMS = ("up", "down"), ("clients", "server"), ("server app", "client app", "node")
+
+
+def _arguments(row: Mapping[str, Any]) -> str:
+    """Return the arguments of `Lean` beside the budget; rows without the key had none."""
+    return f", `{row['arguments']}`" if row.get("arguments") else ""
 
 
 def _between(values: Sequence[float], form: str) -> str:
