@@ -47,5 +47,16 @@ def test_a_step_says_how_it_moves() -> None:
 
 
 def test_the_registry_has_the_steps_of_the_literature() -> None:
-    literature = {"adagrad", "adam", "damped", "extrapolation", "momentum", "moving_average", "sgd", "ternary", "yogi"}
+    literature = {
+        "adagrad",
+        "adam",
+        "annealed",
+        "damped",
+        "extrapolation",
+        "momentum",
+        "moving_average",
+        "sgd",
+        "ternary",
+        "yogi",
+    }
     assert set(server_steps.names()) == literature
