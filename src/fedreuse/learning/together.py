@@ -107,7 +107,7 @@ class _Waiting:
         self.schema, self.initial = alone.schema, alone.initial
         self.wanted: _Call | None = None
         self._is_read = False
-        """Whether the half has read anything that differs between clients."""
+        """True if the half has read anything that differs between clients."""
         self._results: list[Any] = []
         self._next = 0
 
