@@ -572,9 +572,9 @@ def kills(name: str) -> list[Table]:
         lines.append((f"`{method}`", *killed, str(total), str(sum(row["wrong"] for row in of_it))))
     headers = ("method", *dict.fromkeys(row["executor"] for row in rows), "kills", "runs with\nother bits")
     legend = (
-        "Kills with SIGKILL at random moments, by executor; in parentheses those of a worker, otherwise the server. Every "
-        "run is resumed, and must end with the models, ledgers, events and scores of the undisturbed serial run, as must "
-        "an undisturbed run on each executor."
+        "Kills with SIGKILL at random moments, by executor; in parentheses those of a worker, otherwise the server. "
+        "Every run is resumed, and must end with the models, ledgers, events and scores of the undisturbed serial run, "
+        "as must an undisturbed run on each executor."
     )
     return [Table("Asynchronous runs, killed and resumed", headers, tuple(lines), legend)]
 
