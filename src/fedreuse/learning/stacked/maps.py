@@ -49,14 +49,14 @@ class FlattenMap:
 
     def forward(self, weights: Weights, inputs: torch.Tensor) -> torch.Tensor:
         """Return the rows."""
-        inner = inputs.unflatten(1, (len(weights[self._any_weight]), -1))
+        inner = inputs.reshape(len(inputs), len(weights[self._any_weight]), -1, *inputs.shape[2:])
         self._shape = inner.shape[2:]
         return inner.transpose(0, 1).flatten(2)
 
     def backward(self, weights: Weights, gradients: Weights, slopes: torch.Tensor, is_first: bool) -> torch.Tensor:
         """Return the slopes as a map."""
         del weights, gradients, is_first
-        rows = slopes.unflatten(2, self._shape).transpose(0, 1)
+        rows = slopes.reshape(*slopes.shape[:2], *self._shape).transpose(0, 1)
         return rows.flatten(1, 2).contiguous(memory_format=torch.channels_last)
 
 
@@ -86,7 +86,7 @@ class Convolution:
         gradients[f"{self._name}.weight"].flatten(0, 1).copy_(by_weight)
         if layer.bias is not None:
             gradients[f"{self._name}.bias"].flatten().copy_(by_bias)
-        return slopes if is_first else by_inputs  # type: ignore[no-any-return]  # torch leaves it untyped
+        return slopes if is_first else by_inputs
 
 
 class GroupNorm:
@@ -121,12 +121,13 @@ class GroupNorm:
 
     def _mean(self, sums: torch.Tensor, pixels: torch.Tensor) -> torch.Tensor:
         """Return the mean over pixels and channels of each group, for every channel, given sums over the pixels."""
-        total = sums.unflatten(2, (-1, self._per_group)).sum(3, keepdim=True) / (pixels.shape[1] * self._per_group)
+        by_group = sums.view(len(sums), 1, -1, self._per_group)
+        total = by_group.sum(3, keepdim=True) / (pixels.shape[1] * self._per_group)
         return total.expand(-1, -1, -1, self._per_group).flatten(2)
 
     @staticmethod
     def _as_map(pixels: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        return pixels.unflatten(1, like.shape[2:]).permute(0, 3, 1, 2)
+        return pixels.view(len(like), *like.shape[2:], -1).permute(0, 3, 1, 2)
 
 
 class MaxPool:

@@ -83,7 +83,7 @@ def _parts(name: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     if not (is_sequence or is_declared) or module._forward_hooks or module._forward_pre_hooks:
         yield name, module
         return
-    for own, layer in module.named_children() if is_sequence else module.in_sequence():
+    for own, layer in module.named_children() if is_sequence else getattr(module, "in_sequence")():  # noqa: B009
         yield from _parts(f"{name}.{own}" if name else own, layer)
 
 
