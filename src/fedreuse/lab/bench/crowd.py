@@ -103,7 +103,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         "ratios and differences within a turn. The loop is local SGD and the mean of the models; the engine also "
         "encodes and counts every message, and writes ledger and checkpoint every round. Turns of pfl-research and "
         "Flower have one round."
-        + (f" The {_PRODUCTS}: a bound of what training together could reach." if has_products else "")
+        + (f" {_PRODUCTS.capitalize()}: by `torch.bmm`, without the rest of a step." if has_products else "")
     )
     return [Table("Many small clients", headers, tuple(cells), legend)]
 
