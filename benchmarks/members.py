@@ -6,9 +6,9 @@ python -m benchmarks.members --study configs/robust/members_clean.yaml --out doc
 
 A row per cell: `score` is the mean test accuracy over the seeds (a run that ends with an error counts as 0, and is in
 `ended`), `backdoor` the mean share of stamped test images that get the attacker's class; both in per cent. Without
-bounds, where most attacks destroy the model, the first two seeds are run. A study with development seeds, whose test
-split stays closed, has the best validation accuracy as its score. With `--also`, bounded cells are also run with other
-constants of `bounds`, such as one part of it alone, which shows what that part costs.
+bounds, where most attacks destroy the model, attacks are run with the first two seeds. A study with development seeds,
+whose test split stays closed, has the best validation accuracy as its score. With `--also`, bounded cells are also run
+with other constants of `bounds`, such as one part of it alone, which shows what that part costs.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
         one
         for one in runs
         if (not given.methods or one.labels["method"] in given.methods)
-        and (one.labels["bounds"] != "none" or one.config.seed in plain)
+        and (one.labels["bounds"] != "none" or one.config.attack is None or one.config.seed in plain)
     ]
     results = []
     for one in chosen:

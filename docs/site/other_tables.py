@@ -40,6 +40,7 @@ __all__ = [
     "gate",
     "hosts",
     "idle",
+    "kills",
     "members",
     "memories",
     "models",
@@ -558,6 +559,24 @@ def parts(name: str) -> list[Table]:
 
 def _cell(cell: Mapping[str, Any]) -> str:
     return f"{cell['score']:.1f}" + (f" ({cell['backdoor']:.0f})" if "backdoor" in cell else "")
+
+
+def kills(name: str) -> list[Table]:
+    """Runs of asynchronous methods that were killed and resumed, from `python -m tests.runs.kill --asynchronous`."""
+    rows = json.loads((stored.BENCH / f"{name}.json").read_text())["rows"]
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        of_it = [row for row in rows if row["method"] == method]
+        killed = [f"{row['server'] + row['worker']} ({row['worker']})" for row in of_it]
+        total = sum(row["server"] + row["worker"] for row in of_it)
+        lines.append((f"`{method}`", *killed, str(total), str(sum(row["wrong"] for row in of_it))))
+    headers = ("method", *dict.fromkeys(row["executor"] for row in rows), "kills", "runs with\nother bits")
+    legend = (
+        "Kills with SIGKILL at random moments, by executor; in parentheses those of a worker, otherwise the server. "
+        "Every run is resumed, and must end with the models, ledgers, events and scores of the undisturbed serial run, "
+        "as must an undisturbed run on each executor."
+    )
+    return [Table("Asynchronous runs, killed and resumed", headers, tuple(lines), legend)]
 
 
 def hosts(name: str) -> list[Table]:

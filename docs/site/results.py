@@ -8,7 +8,7 @@ with `+`, and `#2` behind a column means the second of that name. `make tables` 
 of a study      frontier, seeds, summary (with work and memory), methods, crossed, costs, boundaries VARIANT...
 of a plan       claims, effects (2 x 2), way SCORE (medians up to a validation score), predicted
 on development  development OTHER..., arrival SCORE, swings ROUND
-of deployments  transport, target SCORE; of docs/bench: hosts
+of deployments  transport, target SCORE; of docs/bench: hosts, kills
 of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
 others          gate, tuning; of docs/bench: apps, saved, members, parts, coding, sums, memories, models DATASET, wire,
@@ -48,6 +48,7 @@ _SEEN = (
     "wire",
     "convergence",
     "hosts",
+    "kills",
     "bench",
     "gate",
     "tuning",
@@ -152,6 +153,7 @@ _OTHERS = (
     "wire",
     "convergence",
     "hosts",
+    "kills",
 )
 _KINDS: dict[str, Callable[..., Sequence[Table]]] = {
     **{kind: getattr(study_tables, kind) for kind in _OF_STUDIES},

@@ -1,10 +1,11 @@
 """Kill -9 of server and workers at random moments, over methods and executors: the same bits every time.
 
 python -m tests.runs.kill --kills 200
-python -m tests.runs.kill --asynchronous --each 50 --out docs/bench/kills.json
+python -m tests.runs.kill --asynchronous --executors serial pool --each 40 --out docs/bench/kills.json
+python -m tests.runs.kill --asynchronous --executors ray --each 10 --out docs/bench/kills.json
 
-The second one kills runs of every asynchronous method 50 times. Every method first runs undisturbed on every executor,
-which must give the bits of the serial one.
+The last two kill runs of every asynchronous method 50 times; rows of other methods and executors in the file stay.
+Every method first runs undisturbed on every executor, which must give the bits of the serial one.
 """
 
 from __future__ import annotations
@@ -244,6 +245,17 @@ def _finish(child: int) -> None:
         _kill(left)
 
 
+def _store(rows: list[dict[str, Any]], path: Path) -> None:
+    """Put rows into a file of results, instead of those of the same method and executor."""
+
+    def key(row: dict[str, Any]) -> tuple[int, int]:
+        return list(METHODS).index(row["method"]), list(EXECUTORS).index(row["executor"])
+
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    kept = [row for row in before if key(row) not in {key(one) for one in rows}]
+    path.write_text(json.dumps({"rows": sorted([*kept, *rows], key=key)}, indent=1) + "\n")
+
+
 def main() -> int:
     """The command: exit code 1 if any run does not come to the exact result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -270,7 +282,7 @@ def main() -> int:
     for row in rows:
         print("  ".join(f"{value!s:14}" for value in row.values()))
     if options.out is not None:
-        options.out.write_text(json.dumps({"seed": options.seed, "rows": rows}, indent=1) + "\n")
+        _store(rows, options.out)
     kills, wrong = sum(kill.who != "nobody" for kill in done), sum(row["wrong"] for row in rows)
     print(f"{kills} kills; {wrong} of these and of the undisturbed runs did not come to the exact result")
     return int(wrong > 0)
