@@ -16,6 +16,7 @@ from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import Tensors
 from fedreuse.learning.losses.loss import OwnLoss
+from fedreuse.learning.networks.cnn import CnnModule
 from fedreuse.learning.optimizers import Optimizer
 from fedreuse.learning.together import Group, obstacle, resolved_size
 from fedreuse.learning.trainer import Trainer
@@ -74,6 +75,12 @@ def test_together_is_alone_up_to_rounding(case: str) -> None:
         np.testing.assert_allclose(together.model.weights.values, alone.model.weights.values, **ROUNDING)
 
 
+def test_a_group_of_images_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedreuse.learning.stacked.sequence._CLIENTS_OF_MAPS", 4)
+    for alone, together, _ in both(trainer_of({"name": "cnn", "width": 4, "hidden": 8, "norm": "group"}), [None] * 6):
+        np.testing.assert_allclose(together.model.weights.values, alone.model.weights.values, **ROUNDING)
+
+
 @pytest.mark.parametrize("place", ["before_momentum", "after_momentum"])
 def test_corrections_of_each_client(place: Any) -> None:
     trainer = trainer_of()
@@ -129,7 +136,7 @@ def test_networks_that_cannot_are_named() -> None:
     assert resolved_size(1, own, 8) == (1, "")
 
 
-def test_auto_is_a_rule() -> None:
+def test_auto_is_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of()  # (64 + 1) * 7 + (7 + 1) * 4 = 487 weights
     assert resolved_size("auto", trainer, 10) == (3, "")
     assert resolved_size("auto", trainer, 10_000) == (256, "")
@@ -140,8 +147,14 @@ def test_auto_is_a_rule() -> None:
     assert resolved_size("auto", large, 100) == (
         1, "207,004 weights, above the 200,000 up to which `auto` batches clients",
     )  # fmt: skip
-    images = {"name": "cnn", "width": 32, "hidden": 8, "norm": "none"}
+    images = {"name": "cnn", "width": 80, "hidden": 8, "norm": "none"}
     size, reason = resolved_size("auto", trainer_of(images), 100)
+    assert (size, reason.partition(" ")[2]) == (
+        1, "operations per example, above the 8,000,000 up to which `auto` batches clients",
+    )  # fmt: skip
+    assert resolved_size("auto", trainer_of(images | {"width": 32}), 100) == (25, "")
+    monkeypatch.delattr(CnnModule, "in_sequence")  # as an own module
+    size, reason = resolved_size("auto", trainer_of(images | {"width": 32}), 100)
     assert (size, reason.partition(" ")[2]) == (
         1, "operations per example, above the 500,000 up to which `auto` batches clients",
     )  # fmt: skip

@@ -30,8 +30,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "dg_fedreuse": {"method": {"name": "dg_fedreuse", "gate": PROXY}, "uplink": {"update": TOP_K}},
     "broadcast": {"downlink": {"model": {"name": "broadcast", "codec": TOP_K}}},
     "together": {"method": "scaffold", "network": {"name": "mlp", "hidden": [6]}, "local": {"together": 2}},
+    "together, images": {
+        "network": {"name": "cnn", "width": 4, "hidden": 6, "norm": "group"},
+        "local": {"together": 2},
+    },
 }
-IN_SUITE = dict(zip(METHODS, ("pool 2", "pool 3", "ray", "pool 1", "pool 2", "pool 3", "pool 2"), strict=True))
+IN_SUITE = dict(
+    zip(METHODS, ("pool 2", "pool 3", "ray", "pool 1", "pool 2", "pool 3", "pool 2", "pool 2"), strict=True)
+)
 """The executor of each method that is not long."""
 EXECUTORS: dict[str, dict[str, Any]] = {
     "pool 1": {"name": "pool", "workers": 1},

@@ -1,8 +1,9 @@
 """Local training of several clients as one batched computation, for networks and data so small that calls dominate.
 
-The weights of all clients are stacked, and `torch.func.vmap` turns every layer into one batched product. Batches are
-those of training one by one, padded to the same length; a padded example has no loss. Every tensor lies in one vector,
-tensor after tensor with the clients inside, so that an elementwise optimizer takes one step for all.
+The weights of all clients are stacked, and every layer is one batched computation: written out for the usual layers of
+small networks (`stacked`), by `torch.func.vmap` for others. Batches are those of training one by one, padded to the
+same length; a padded example has no loss. Every tensor lies in one vector, tensor after tensor with the clients inside,
+so that an elementwise optimizer takes one step for all.
 
 Results equal those of training one by one up to rounding: sums are added in another order.
 """
@@ -22,8 +23,8 @@ from torch.func import functional_call, vmap
 from fedreuse.core.local_trainer import BatchPlan, Paused, SplitName, Trained, Work
 from fedreuse.core.model import Model
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.learning.fully_connected import FullyConnected
 from fedreuse.learning.losses.loss import Loss
+from fedreuse.learning.stacked.sequence import Sequence as StackedSequence
 from fedreuse.learning.targets import IGNORED
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ MOST_WEIGHTS = 200_000
 """Largest network that `auto` batches: the products of larger ones take longer than the calls that batching saves."""
 MOST_FLOPS = 500_000
 """Most operations per example, forward and backward, up to which `auto` batches, for the same reason."""
+MOST_FLOPS_IN_SEQUENCE = 8_000_000
+"""The same for networks whose passes are written out (`stacked`), which pays for longer."""
 _STACKED = 1 << 21
 _LARGEST = 256
 _GROUPS = 4
@@ -48,7 +51,7 @@ def resolved_size(together: int | str, trainer: Trainer, cohort: int) -> tuple[i
     """Return the clients of a group, and why they train one by one (empty if they do not).
 
     `auto` is a quarter of the cohort, at most 256 and at most 2^21 weights in all; networks of more than 200,000
-    weights or 500,000 operations per example train one by one.
+    weights or 500,000 operations per example (8 million if their passes are written out) train one by one.
     """
     if together == 1:
         return 1, ""
@@ -58,8 +61,9 @@ def resolved_size(together: int | str, trainer: Trainer, cohort: int) -> tuple[i
     reason = obstacle(trainer)
     if reason:
         return 1, reason
-    if together == "auto" and (flops := trainer.flops_per_example(None)) > MOST_FLOPS:
-        return 1, f"{flops:,} operations per example, above the {MOST_FLOPS:,} up to which `auto` batches clients"
+    most = MOST_FLOPS if StackedSequence.of(trainer.network.module) is None else MOST_FLOPS_IN_SEQUENCE
+    if together == "auto" and (flops := trainer.flops_per_example(None)) > most:
+        return 1, f"{flops:,} operations per example, above the {most:,} up to which `auto` batches clients"
     return (min(_LARGEST, _STACKED // num_weights, -(-cohort // _GROUPS)) if together == "auto" else int(together)), ""
 
 
@@ -237,7 +241,7 @@ class _Stack:
         self._leaves: dict[str, torch.Tensor] = {}
         self._gradients: dict[str, torch.Tensor] = {}
         is_here = self.vector.device.type == "cpu"  # elsewhere products are of mixed precision, left to autograd
-        self._layers = FullyConnected.of(trainer.network.module) if is_here else None
+        self._layers = StackedSequence.of(trainer.network.module) if is_here else None
         for spec, start in zip(self._schema, self._schema.offsets, strict=False):
             part = slice(self._count * start, self._count * (start + spec.size))
             block = self.vector.data[part].view(self._count, *spec.shape)
@@ -299,10 +303,13 @@ class _Stack:
             self._gradient.zero_()
             leaves = {name: leaf[:num_active] for name, leaf in leaves.items()}
         if self._layers is not None:
-            weights = {name: leaf.detach() for name, leaf in leaves.items()}
-            outputs = self._layers.forward(weights, inputs)
-            gradients = {name: gradient[:num_active] for name, gradient in self._gradients.items()}
-            self._layers.backward(weights, gradients, self._slopes(outputs, labels, counts))
+            at_once = self._layers.clients_at_once or num_active
+            for start in range(0, num_active, at_once):
+                part = slice(start, min(start + at_once, num_active))
+                weights = {name: leaf.detach()[part] for name, leaf in leaves.items()}
+                outputs = self._layers.forward(weights, inputs[part])
+                gradients = {name: gradient[part] for name, gradient in self._gradients.items()}
+                self._layers.backward(weights, gradients, self._slopes(outputs, labels[part], counts[part]))
             return
 
         def scores(weights: dict[str, torch.Tensor], batch: torch.Tensor) -> torch.Tensor:

@@ -60,7 +60,8 @@ class Local:
         clip_norm: Largest L2 norm of the gradient of a batch, positive; default: no clipping.
         together: Clients that train as one batched computation, at least 1; `auto` is a quarter of the cohort, at most
             256 clients and 2 million weights together, and 1 for networks of more than 200,000 weights or 500,000
-            operations per example, which gain nothing. Results equal those of 1 up to rounding, and do not depend on
+            operations per example (8 million for sequences of linear layers, convolutions, GroupNorm, pooling and
+            ReLU), which gain nothing. Results equal those of 1 up to rounding, and do not depend on
             the number of workers. Networks that cannot (BatchNorm, dropout, LSTM) train one by one; a deployed client
             always trains alone.
         device: Torch device, such as `cpu`, `cuda` (workers are spread over all CUDA devices) or `cuda:1`.

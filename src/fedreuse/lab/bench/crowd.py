@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NETWORKS", "run", "tables"]
 
 _LOOP, _ALONE, _TOGETHER = "plain PyTorch loop", "engine, one by one", "engine, together: "
+_PRODUCTS = "matrix products of 16 clients together, alone"
 _SIZES = ("auto", "200")
 """Values of `local.together`; the second is a whole cohort of the smallest networks."""
 _LISTS = ("seconds", "process_seconds", "clients", "client_seconds")
@@ -62,6 +63,8 @@ def _contenders(network: str, clients: int, turns: int) -> dict[str, Command]:
         _TOGETHER + size: ours("crowd_workload", kind="engine", overrides=[f"local.together={size}"], **task)
         for size in _SIZES
     }
+    if network == "lstm":  # it trains one by one with every size
+        together = {_PRODUCTS: ours("crowd_workload", kind="products", **task)}
     return {
         _LOOP: ours("crowd_workload", kind="loop", **task),
         _ALONE: ours("crowd_workload", kind="engine", **task),
@@ -93,12 +96,14 @@ def tables(rows: Sequence[Row]) -> list[Table]:
                 "-" if row is loop else shown(ratios(bare, mine)),
             )
         )
+    has_products = any(row["contender"] == _PRODUCTS for row in rows)
     headers = ("network", "contender", "processor ms per client", "over the loop", "clients per second, loop = 1")
     legend = (
         "Clients of 20 examples, one epoch of batch 10, one core: median over turns of five rounds, with the range; "
         "ratios and differences within a turn. The loop is local SGD and the mean of the models; the engine also "
         "encodes and counts every message, and writes ledger and checkpoint every round. Turns of pfl-research and "
         "Flower have one round."
+        + (f" {_PRODUCTS.capitalize()}: by `torch.bmm`, without the rest of a step." if has_products else "")
     )
     return [Table("Many small clients", headers, tuple(cells), legend)]
 

@@ -22,13 +22,14 @@ from fedreuse.engine.schedule import Schedule
 from fedreuse.lab.bench.population_workload import memory_of_process
 from fedreuse.lab.bench.turn import Turn
 from fedreuse.learning.data import Data, Dataset, Split
+from fedreuse.learning.networks.lstm import Lstm
 from fedreuse.learning.trainer import initial_network
 from fedreuse.runs.launch import run
 
 if TYPE_CHECKING:
     from fedreuse.config.run_config import RunConfig
 
-__all__ = ["NETWORKS", "ROUNDS_PER_TURN", "Characters", "configure", "play_engine", "play_loop"]
+__all__ = ["NETWORKS", "ROUNDS_PER_TURN", "Characters", "configure", "play_engine", "play_loop", "play_products"]
 
 EXAMPLES_EACH = 20
 ROUNDS_PER_TURN = 5
@@ -175,12 +176,40 @@ def _plain_rounds(config: RunConfig) -> Iterator[int]:
         yield len(cohort)
 
 
+def play_products(turn: Turn, config: RunConfig, rounds_per_turn: int) -> None:
+    """Compute the matrix products of an LSTM that is trained together, and nothing else.
+
+    Products by the embedding are left out: the rows of a table over the tokens could take their place.
+    """
+    torch.set_num_threads(1)
+    network, together, cohort = config.network, 16, config.rounds.cohort
+    assert isinstance(network, Lstm)
+    width, length, classes, batch = network.width, Characters.length, Characters.characters, config.local.batch
+    state, gates = torch.randn(together, batch, width), torch.randn(together, batch, 4 * width)
+    states, all_gates = torch.randn(together, batch * length, width), torch.randn(together, batch * length, 4 * width)
+    scores = torch.randn(together, batch * length, classes)
+    recurrent, head = torch.randn(together, 4 * width, width), torch.randn(together, classes, width)
+    while turn.wait():
+        began = process_time()
+        for _ in range(rounds_per_turn * cohort // together * EXAMPLES_EACH // batch):
+            for _ in range(length):
+                torch.bmm(state, recurrent.transpose(1, 2))
+                torch.bmm(gates, recurrent)
+            torch.bmm(all_gates.transpose(1, 2), states)
+            torch.bmm(states, head.transpose(1, 2))
+            torch.bmm(scores, head)
+            torch.bmm(scores.transpose(1, 2), states)
+        turn.done(clients=rounds_per_turn * cohort // together * together, process_seconds=process_time() - began)
+
+
 def main(task: Mapping[str, Any]) -> None:
     """Run the task until no further turn is requested."""
     turn, per_turn = Turn(), task["rounds_per_turn"]
     config = configure(task["network"], task["clients"], task["rounds"], task.get("overrides", ()), task.get("cohort"))
     if task["kind"] == "engine":
         play_engine(turn, config, per_turn)
+    elif task["kind"] == "products":
+        play_products(turn, config, per_turn)
     else:
         play_loop(turn, config, per_turn)
 

@@ -79,3 +79,7 @@ class CnnModule(nn.Module):
         """Return class scores."""
         scores: torch.Tensor = self.classifier(self.features(inputs).flatten(1))
         return scores
+
+    def in_sequence(self) -> list[tuple[str, nn.Module]]:
+        """Return the layers in the order of `forward`, by name."""
+        return [("features", self.features), ("flatten", nn.Flatten()), ("classifier", self.classifier)]

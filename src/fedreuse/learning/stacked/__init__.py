@@ -1,0 +1,1 @@
+"""Layers of several clients at once, as batched products without autograd and `vmap`."""
