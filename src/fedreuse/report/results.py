@@ -250,11 +250,18 @@ def partial_note(folder: str | Path) -> str:
     absent = [run for run in listed if not RunDirectory(path / run["folder"]).is_complete]
     if not absent:
         return ""
-    seeds = [[str(label) for axis, label in run.get("labels", {}).items() if axis == "seed"] for run in absent]
-    names = "; ".join(", ".join([run["variant"], *seed]) for run, seed in zip(absent, seeds, strict=True))
-    return (
-        f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {name_of(path)} are complete. Absent: {names}."
+    begun = {_seed_label(run) for run in listed if run not in absent}
+    names = dict.fromkeys(  # a seed of which no variant is complete is named once
+        ", ".join(filter(None, (run["variant"], seed))) if not seed or seed in begun else seed
+        for run, seed in ((run, _seed_label(run)) for run in absent)
     )
+    done = f"{len(listed) - len(absent)} of {len(listed)} runs of {name_of(path)} are complete"
+    return f"Partial: {done}. Absent: {'; '.join(names)}."
+
+
+def _seed_label(run: Mapping[str, Any]) -> str:
+    """Return the label of a run's seed, such as `seed 3`; empty if the study has one seed."""
+    return str(run.get("labels", {}).get("seed", ""))
 
 
 def partial_notes(folders: Sequence[str | Path]) -> list[str]:

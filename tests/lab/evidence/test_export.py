@@ -154,6 +154,9 @@ def test_a_part_of_a_study_is_exported_when_asked_and_called_partial(whole: Path
     assert coverage.said == f"partial: 9 of 10 runs (2 method x 5 seed); absent: {gone}"
     assert {one.verdict for one in others} == {"green"}
     assert partial_note(made.path) == "Partial: 9 of 10 runs of out are complete. Absent: full, seed 401."
+    for run in study.glob("*-s402-*"):
+        (run / "COMPLETE").unlink()
+    assert partial_note(study) == "Partial: 7 of 10 runs of study are complete. Absent: full, seed 401; seed 402."
     shutil.rmtree(first_run(made.path).path)  # more is gone than the export says
     assert "incomplete runs (1): " in audit(made.path)[0].checks[0].said
 
