@@ -23,7 +23,8 @@ def test_the_network_has_the_stored_weights_and_no_others(tmp_path: Path) -> Non
         assert np.array_equal(tensor.numpy(), arrays[name]), name
     assert trained_arrays(directory)[1].keys() == arrays.keys()
     first = next(iter(arrays))
-    save_file({**arrays, first: arrays[first] + 1}, tmp_path / "run" / "model.safetensors")
+    changed = np.asarray(arrays[first] + 1)  # the sum of a counter is no array
+    save_file({**arrays, first: changed}, tmp_path / "run" / "model.safetensors")
     seal_again(tmp_path / "run")
     with pytest.raises(RunDirectoryError, match="does not hold the model that was tested"):
         trained_network(directory)
