@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.serverapp.strategy import (
+    Bulyan,
     DifferentialPrivacyClientSideFixedClipping,
     DifferentialPrivacyServerSideFixedClipping,
     FedAdam,
@@ -54,9 +55,11 @@ def test_refused_strategies() -> None:
         Lean(FedXgbBagging())
     with pytest.raises(ConfigError, match="ClientSideFixedClipping is refused: clients clip"):
         Lean(DifferentialPrivacyClientSideFixedClipping(FedAvg(), 1.0, 1.0, 3))
-    with pytest.raises(ConfigError, match=r"FedMedian compares single coordinates.*ef21"):
-        Compressed(FedMedian())
-    Compressed(FedMedian(), uplink={"name": "ef21", "codec": {"name": "top_k", "ratio": 0.05}})
+    for by_coordinate in (FedMedian(), Bulyan()):
+        name = type(by_coordinate).__name__
+        with pytest.raises(ConfigError, match=rf"{name} compares single coordinates.*ef21"):
+            Compressed(by_coordinate)
+        Compressed(by_coordinate, uplink={"name": "ef21", "codec": {"name": "top_k", "ratio": 0.05}})
     with pytest.raises(ConfigError, match="older interface"):
         Lean("FedAvg")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="inside another compression"):
